@@ -1,0 +1,197 @@
+"""The values that the server, the strategies and the engines hand each other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import isfinite
+from typing import Any, Literal, Protocol, TypeAlias
+
+from asyncfed.core.errors import ConfigError
+from asyncfed.core.record import Config, Record
+
+Payload: TypeAlias = Literal["model", "delta"]
+Start: TypeAlias = Literal["server", "own"]
+
+
+class Work(Config):
+    """What a client is asked to do: `epochs` passes of mini-batch SGD over its own data.
+
+    In local epoch e (0, 1, ...) the step is `learning_rate / (e + 1)**decay`. `proximal` adds FedProx's term
+    `proximal/2 * |w - w_start|^2`. `start` says which model it starts from: the server's, handed out with the
+    ticket, or the client's own last one (the published scripts never download).
+    """
+
+    epochs: int = 1
+    batch_size: int = 32
+    learning_rate: float = 0.01
+    decay: float = 0.0
+    proximal: float = 0.0
+    start: Start = "server"
+
+    def __post_init__(self) -> None:
+        if self.epochs < 1:
+            raise ConfigError(f"work.epochs is {self.epochs}; a client must do at least 1 local epoch.")
+        if self.batch_size < 1:
+            raise ConfigError(f"work.batch_size is {self.batch_size}; it must be at least 1.")
+        if not (isfinite(self.learning_rate) and self.learning_rate > 0):
+            raise ConfigError(f"work.learning_rate is {self.learning_rate}; it must be a positive number.")
+        for name in ("decay", "proximal"):
+            value = getattr(self, name)
+            if not (isfinite(value) and value >= 0):
+                raise ConfigError(f"work.{name} is {value}; it must be zero or a positive number.")
+
+
+class Budget(Config):
+    """When a run ends by itself: after so many rounds, merged updates, or seconds; whichever comes first."""
+
+    rounds: int | None = None
+    updates: int | None = None
+    elapsed: float | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("rounds", "updates", "elapsed"):
+            value = getattr(self, name)
+            if value is not None and not (isfinite(value) and value > 0):
+                raise ConfigError(f"budget.{name} is {value}; it must be positive, or left out for no limit.")
+
+
+class Dispatch(Record):
+    """A ticket handed out: this client trains from model version `base_version`. Made only by `Server`."""
+
+    ticket: int
+    client: int
+    base_version: int
+    work: Work
+
+
+class Report(Record):
+    """What comes back with a finished ticket. Times are seconds; `duration` excludes waiting in the client's queue."""
+
+    ticket: int
+    client: int
+    arrived_at: float
+    duration: float
+    num_examples: int
+    metrics: Mapping[str, float] | None = None
+
+
+class Update(Record):
+    """An arrival as a strategy sees it. `staleness` is the number of versions merged since the download."""
+
+    dispatch: Dispatch
+    report: Report
+    staleness: int
+
+
+class Schedule(Protocol):
+    """How the learning rate follows the rounds and the delays. See `core.schedule`."""
+
+    def plan(self, work: Work, round: int, delay_spread: float | None) -> Work: ...
+
+
+class Train(Record):
+    """Decision: hand this client a new ticket with this work, its rate set by `schedule` at the moment of dispatch."""
+
+    client: int
+    work: Work
+    schedule: Schedule | None = None
+
+
+class Combine(Record):
+    """Names a vector rule of `asyncfed.combine` and its settings for one merge, as `(name, value)` pairs."""
+
+    name: str
+    settings: tuple[tuple[str, Any], ...] = ()
+
+
+class Merge(Record):
+    """Decision: `x <- keep * x + sum_i weights[i] * payload(tickets[i])`, or what `combiner` makes of them.
+
+    The payload is the client's `model`, or its `delta` from the model it started from. `ends_round` closes a round:
+    that is what "per round" means in every table and figure.
+    """
+
+    tickets: tuple[int, ...]
+    weights: tuple[float, ...]
+    keep: float = 1.0
+    of: Payload = "delta"
+    combiner: Combine | None = None
+    ends_round: bool = False
+
+
+class Drop(Record):
+    """Decision: forget this reported ticket, and say why."""
+
+    ticket: int
+    reason: str
+
+
+class Stop(Record):
+    """Decision: end the run, and say why."""
+
+    reason: str
+
+
+Action: TypeAlias = Train | Merge | Drop | Stop
+Output: TypeAlias = Dispatch | Merge | Drop | Stop
+
+
+class Pool(Protocol):
+    """A set of client numbers from which one can be picked by position, at the same cost whatever its size."""
+
+    def __len__(self) -> int: ...
+    def __getitem__(self, position: int) -> int: ...
+    def __contains__(self, client: object) -> bool: ...
+
+
+class Rng(Protocol):
+    """What a strategy or sampler may draw from."""
+
+    def unit(self) -> float: ...
+    def below(self, n: int) -> int: ...
+    def shuffle(self, items: list[int]) -> None: ...
+
+
+class View(Protocol):
+    """All a strategy may know: no clock, no future, no arrays."""
+
+    @property
+    def version(self) -> int: ...
+    @property
+    def round(self) -> int: ...
+    @property
+    def delay_spread(self) -> float | None: ...
+    @property
+    def idle(self) -> Pool: ...
+    @property
+    def clients(self) -> Pool: ...
+    @property
+    def in_flight(self) -> int: ...
+    @property
+    def oldest_base(self) -> int | None: ...
+    @property
+    def total_examples(self) -> int: ...
+    @property
+    def rng(self) -> Rng: ...
+    def num_examples(self, client: int) -> int: ...
+
+
+class Strategy(Protocol):
+    """A frozen value of hyper-parameters. Run state goes in and comes out, and is a record of type `state_type`.
+
+    `check` raises `ConfigError` if the hyper-parameters do not fit the number of clients.
+    """
+
+    @property
+    def state_type(self) -> type[Any]: ...
+    def check(self, num_clients: int) -> None: ...
+    def start(self, view: View) -> tuple[Any, Sequence[Action]]: ...
+    def on_update(self, state: Any, update: Update, view: View) -> tuple[Any, Sequence[Action]]: ...
+    def on_lost(self, state: Any, dispatch: Dispatch, view: View) -> tuple[Any, Sequence[Action]]: ...
+    def on_join(self, state: Any, client: int, view: View) -> tuple[Any, Sequence[Action]]: ...
+    def on_leave(self, state: Any, client: int, view: View) -> tuple[Any, Sequence[Action]]: ...
+
+
+def staleness_of(dispatch: Dispatch, version: int) -> int:
+    """Versions merged since this dispatch's download. The one line that defines staleness."""
+    return version - dispatch.base_version

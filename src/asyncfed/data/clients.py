@@ -1,0 +1,178 @@
+"""Everybody's rows in one pair of arrays, client after client."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import sha256
+from typing import get_args
+
+import numpy as np
+
+from asyncfed.core.errors import ConfigError, DataError
+from asyncfed.data.table import CELLS_AT_ONCE, Dtype, Table, check_rows
+
+
+@dataclass(frozen=True, eq=False)
+class Clients:
+    """Client c owns rows `offsets[c]` up to `offsets[c + 1]` of `x` (n, d) and `y` (n,); nobody is empty.
+
+    >>> table = Table.from_arrays([[1.0], [2.0], [3.0]], [10, 20, 30], labels=False)
+    >>> clients = Clients.pack(table, np.array([1, 0, 1]), num_clients=2)
+    >>> clients.num_examples, clients.client(1)[1]
+    (array([1, 2]), array([10., 30.]))
+    """
+
+    x: np.ndarray
+    y: np.ndarray
+    offsets: np.ndarray
+    labels: bool
+
+    def __post_init__(self) -> None:
+        offsets = self.offsets
+        if offsets.ndim != 1 or len(offsets) < 2 or offsets.dtype != np.int64:
+            raise DataError(
+                f"offsets has shape {offsets.shape} and dtype {offsets.dtype}; it must be int64 of shape (clients + 1,)."
+            )
+        if offsets[0] != 0 or offsets[-1] != len(self.y):
+            raise DataError(
+                f"offsets runs from {offsets[0]} to {offsets[-1]}; it must run from 0 to the {len(self.y)} rows."
+            )
+        require_everyone_has_rows(np.diff(offsets))
+        check_rows(self.x, self.y, self.labels, "the clients")
+
+    @classmethod
+    def pack(
+        cls, table: Table, client_of_row: np.ndarray, num_clients: int, dtype: Dtype = "float64"
+    ) -> Clients:
+        """The table's rows grouped by client, in their old order within each. Rows already in order are not copied."""
+        kind = float_dtype(dtype)
+        owners = np.asarray(client_of_row)
+        _check_owners(owners, table.num_rows, num_clients)
+        sizes = np.bincount(owners, minlength=num_clients)
+        require_everyone_has_rows(sizes)
+        offsets = np.zeros(num_clients + 1, np.int64)
+        np.cumsum(sizes, out=offsets[1:])
+        if bool((owners[1:] >= owners[:-1]).all()):
+            x, y = table.x.astype(kind, copy=False), table.y.astype(kind, copy=False)
+        else:
+            order = np.argsort(owners, kind="stable")
+            x, y = _gather(table.x, order, kind), _gather(table.y, order, kind)
+        return cls(x, y, offsets, table.labels)
+
+    @classmethod
+    def from_lists(
+        cls,
+        xs: Sequence[object],
+        ys: Sequence[object],
+        *,
+        labels: bool | None = None,
+        dtype: Dtype = "float64",
+    ) -> Clients:
+        """Your own clients: `xs[c]` and `ys[c]` are the features and targets of client c.
+
+        `labels` is read as in `Table.from_arrays`, over all clients together.
+
+        >>> Clients.from_lists([[[1.0], [2.0]], [[3.0]]], [[0, 1], [1]], labels=True).y
+        array([-1.,  1.,  1.])
+        """
+        kind = float_dtype(dtype)
+        features, targets = [np.asarray(x) for x in xs], [np.asarray(y) for y in ys]
+        _check_lists(features, targets)
+        table = Table.from_arrays(np.concatenate(features), np.concatenate(targets), labels)
+        offsets = np.cumsum([0, *(len(y) for y in targets)], dtype=np.int64)
+        return cls(table.x.astype(kind, copy=False), table.y.astype(kind, copy=False), offsets, table.labels)
+
+    @property
+    def num_clients(self) -> int:
+        return len(self.offsets) - 1
+
+    @property
+    def num_rows(self) -> int:
+        """Rows of all clients together."""
+        return len(self.y)
+
+    @property
+    def num_features(self) -> int:
+        return self.x.shape[1]
+
+    @cached_property
+    def num_examples(self) -> np.ndarray:
+        """Rows of each client, shape (clients,)."""
+        return np.diff(self.offsets)
+
+    def client(self, index: int) -> tuple[np.ndarray, np.ndarray]:
+        """Features and targets of one client: views, not copies."""
+        if not 0 <= index < self.num_clients:
+            raise DataError(f"There is no client {index}; there are clients 0 to {self.num_clients - 1}.")
+        rows = slice(self.offsets[index], self.offsets[index + 1])
+        return self.x[rows], self.y[rows]
+
+    def sha256(self) -> str:
+        """The fingerprint of everything held: values, shapes, dtype, owners and whether targets are labels."""
+        digest = sha256(f"{self.x.shape} {self.x.dtype.str} {self.num_clients} {self.labels}".encode())
+        for array in (self.x, self.y, self.offsets):
+            digest.update(memoryview(array).cast("B"))
+        return digest.hexdigest()
+
+
+def float_dtype(name: str) -> np.dtype:
+    """The numpy dtype of a name, if it is one the kernels know."""
+    if name not in get_args(Dtype):
+        raise ConfigError(f'dtype is "{name}"; it must be "float32" or "float64".')
+    return np.dtype(name)
+
+
+def require_everyone_has_rows(sizes: np.ndarray) -> None:
+    """Refuse clients without a row: they could never train."""
+    empty = np.flatnonzero(sizes <= 0)
+    if len(empty):
+        shown = ", ".join(map(str, empty[:5])) + (", ..." if len(empty) > 5 else "")
+        raise DataError(
+            f"{len(empty)} of {len(sizes)} clients have no rows (client {shown}). "
+            "Use fewer clients, more rows, or a split with a larger min_size."
+        )
+
+
+def _gather(values: np.ndarray, order: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """`values[order]` in another dtype, with no copy in the old one."""
+    out = np.empty(values.shape, dtype)
+    step = max(1, CELLS_AT_ONCE // max(1, values[:1].size))
+    for start in range(0, len(order), step):
+        out[start : start + step] = values[order[start : start + step]]
+    return out
+
+
+def _check_owners(owners: np.ndarray, num_rows: int, num_clients: int) -> None:
+    if num_clients < 1:
+        raise ConfigError(f"num_clients is {num_clients}; there must be at least 1.")
+    if owners.shape != (num_rows,) or owners.dtype.kind not in "iu":
+        raise DataError(
+            f"client_of_row has shape {owners.shape} and dtype {owners.dtype}; "
+            f"it must be whole numbers, one for each of the {num_rows} rows."
+        )
+    low, high = int(owners.min()), int(owners.max())
+    if low < 0 or high >= num_clients:
+        raise DataError(
+            f"client_of_row runs from {low} to {high}; with {num_clients} clients it must stay in 0 to {num_clients - 1}."
+        )
+
+
+def _check_lists(features: list[np.ndarray], targets: list[np.ndarray]) -> None:
+    if len(features) != len(targets) or not features:
+        raise DataError(
+            f"xs lists {len(features)} clients and ys {len(targets)}; both need one array per client, at least one."
+        )
+    for client, (x, y) in enumerate(zip(features, targets, strict=True)):
+        if len(np.atleast_1d(y)) and (x.ndim != 2 or y.ndim != 1 or len(x) != len(y)):
+            raise DataError(
+                f"Client {client} has x of shape {x.shape} and y of shape {y.shape}; "
+                "x must be (rows, features) and y (rows,) with as many rows."
+            )
+        if x.ndim == 2 and x.shape[1] != features[0].shape[-1]:
+            raise DataError(
+                f"Client {client} has {x.shape[1]} features but client 0 has {features[0].shape[-1]}; "
+                "all clients need the same columns."
+            )
+    require_everyone_has_rows(np.array([len(y) for y in targets]))

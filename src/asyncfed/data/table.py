@@ -1,0 +1,131 @@
+"""A table: the rows of a data set before anybody owns them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from asyncfed.core.errors import DataError
+
+Dtype: TypeAlias = Literal["float32", "float64"]
+CELLS_AT_ONCE = 1 << 22
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Features `x` of shape (n, d) and targets `y` of shape (n,), both float32 or both float64, every value finite.
+
+    `labels` is True for classification, and then every target is -1 or +1.
+
+    >>> table = Table.from_arrays([[1, 2], [3, 4], [5, 6]], [0, 1, 1], labels=True)
+    >>> table.num_rows, table.num_features, table.y
+    (3, 2, array([-1.,  1.,  1.]))
+    """
+
+    x: np.ndarray
+    y: np.ndarray
+    labels: bool
+
+    def __post_init__(self) -> None:
+        check_rows(self.x, self.y, self.labels, "the table")
+
+    @classmethod
+    def from_arrays(cls, x: object, y: object, labels: bool | None = None) -> Table:
+        """A table of anything numpy can read. float32 features stay float32; all else becomes float64.
+
+        With `labels=True` the two distinct targets become -1 (the smaller) and +1; with `labels=False` targets are
+        numbers to regress; with None they are labels exactly when there are two distinct ones.
+        """
+        features = np.asarray(x)
+        dtype = np.float32 if features.dtype == np.float32 else np.float64
+        features = _as_floats(features, dtype, "x")
+        targets = np.asarray(y)
+        if targets.dtype.kind == "f":
+            require_finite(targets, "y")
+        if labels is None:
+            labels = len(np.unique(targets)) == 2
+        numbers = signed_labels(targets) if labels else targets
+        return cls(features, _as_floats(numbers, dtype, "y"), labels)
+
+    @property
+    def num_rows(self) -> int:
+        return len(self.y)
+
+    @property
+    def num_features(self) -> int:
+        return self.x.shape[1]
+
+
+def signed_labels(targets: np.ndarray) -> np.ndarray:
+    """Two distinct values as -1 (the smaller) and +1; targets that already are -1 or +1 stay, even one-sided.
+
+    >>> signed_labels(np.array(["ham", "spam", "ham"]))
+    array([-1.,  1., -1.])
+    """
+    classes = np.unique(targets)
+    if np.isin(classes, (-1, 1)).all():
+        return np.asarray(targets, np.float64)
+    if len(classes) != 2:
+        shown = ", ".join(str(c) for c in classes[:5]) + (", ..." if len(classes) > 5 else "")
+        raise DataError(
+            f"y has {len(classes)} classes ({shown}); classification here needs exactly 2. "
+            "Keep two of them (or one against the rest), or pass labels=False to regress on the numbers."
+        )
+    return np.where(targets == classes[1], 1.0, -1.0)
+
+
+def check_rows(x: np.ndarray, y: np.ndarray, labels: bool, owner: str) -> None:
+    """Refuse features and targets that no problem could be built from."""
+    if x.ndim != 2 or y.ndim != 1:
+        raise DataError(
+            f"x of {owner} has shape {x.shape} and y {y.shape}; x must be (rows, features) and y (rows,). "
+            "A single feature is x.reshape(-1, 1); a column of targets is y.ravel()."
+        )
+    if len(x) != len(y):
+        raise DataError(f"x of {owner} has {len(x)} rows but y has {len(y)}; each row needs exactly one target.")
+    if x.size == 0:
+        raise DataError(f"x of {owner} has shape {x.shape}; it needs at least one row and one feature.")
+    if x.dtype != y.dtype or x.dtype not in (np.float32, np.float64):
+        raise DataError(
+            f"x of {owner} is {x.dtype} and y is {y.dtype}; both must be float32 or both float64. "
+            "Table.from_arrays converts them."
+        )
+    if not (x.flags.c_contiguous and y.flags.c_contiguous):
+        raise DataError(f"x or y of {owner} is not C-contiguous; pass it through np.ascontiguousarray.")
+    require_finite(x, "x")
+    require_finite(y, "y")
+    if labels and not bool((np.abs(y) == 1).all()):
+        wrong = y[np.abs(y) != 1][0]
+        raise DataError(
+            f"y of {owner} holds {wrong}, but labels must be -1 or +1. "
+            "Table.from_arrays(x, y, labels=True) maps any two values to them."
+        )
+
+
+def require_finite(values: np.ndarray, name: str) -> None:
+    """Refuse NaN and infinities, reading a block at a time so that no mask as large as the data is built."""
+    step = max(1, CELLS_AT_ONCE // max(1, values[:1].size))
+    bad, first = 0, -1
+    for start in range(0, len(values), step):
+        block = ~np.isfinite(values[start : start + step])
+        count = int(np.count_nonzero(block))
+        if count and first < 0:
+            first = start + int(np.flatnonzero(block.reshape(len(block), -1).any(axis=1))[0])
+        bad += count
+    if bad:
+        raise DataError(
+            f"{name} holds {bad} value(s) that are NaN or infinite, the first in row {first}. Remove or impute these "
+            f"rows; a number too large for {values.dtype} also counts as infinite."
+        )
+
+
+def _as_floats(values: np.ndarray, dtype: type[np.floating], name: str) -> np.ndarray:
+    try:
+        return np.ascontiguousarray(values, dtype)
+    except (TypeError, ValueError) as problem:
+        raise DataError(
+            f"{name} is {values.dtype} and cannot be read as numbers ({problem}). "
+            "Encode text and categories as numbers first, and give every row the same length."
+        ) from problem

@@ -1,0 +1,52 @@
+"""Availability: clients that are there part of each period, and whose work waits while they are away."""
+
+from __future__ import annotations
+
+from math import ceil
+
+from asyncfed.core.errors import ConfigError
+from asyncfed.core.record import Config
+from asyncfed.delays.limits import is_finite_number, require_positive
+
+
+class Availability(Config):
+    """A client is there during `[phase + k*period, phase + (k + on_fraction)*period)` for every whole k.
+
+    `period` > 0 in seconds, 0 < `on_fraction` <= 1. With `random_phase` each client has its own phase, uniform over a
+    period; without, all come and go together, starting present at time 0.
+
+    >>> nights = Availability(period=24.0, on_fraction=0.25, random_phase=False)
+    >>> nights.finish(start=5.0, seconds=3.0, phase=0.0)  # one hour until 6, two more from 24
+    26.0
+    """
+
+    period: float
+    on_fraction: float
+    random_phase: bool = True
+
+    def __post_init__(self) -> None:
+        require_positive("availability.period", self.period)
+        if not (is_finite_number(self.on_fraction) and 0 < self.on_fraction <= 1):
+            raise ConfigError(
+                f"availability.on_fraction is {self.on_fraction!r}; it must be above 0 (a client that is never there "
+                "would never finish) and at most 1."
+            )
+
+    def finish(self, start: float, seconds: float, phase: float) -> float:
+        """The first moment by which a client present in its windows since `start` has worked `seconds`.
+
+        No work is done at once, even by a client that is away; work that ends with a window ends there.
+        """
+        if self.on_fraction == 1.0 or seconds <= 0.0:
+            return start + seconds
+        window = self.on_fraction * self.period
+        passed, into_period = divmod(start - phase, self.period)
+        left_in_window = max(0.0, window - into_period)
+        if seconds <= left_in_window:
+            return start + seconds
+        remaining = seconds - left_in_window
+        full_windows = ceil(remaining / window) - 1
+        in_last_window = min(max(0.0, remaining - full_windows * window), window)
+        finished = phase + (passed + 1.0 + full_windows) * self.period + in_last_window
+        # Rounding must never let work end before it could have without a pause.
+        return max(finished, start + seconds)

@@ -1,0 +1,96 @@
+"""Device classes: which clients are slow, thirsty or unreliable, in exact shares."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import accumulate
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asyncfed.core.errors import ConfigError
+from asyncfed.core.record import Config
+from asyncfed.delays.keyed import client_unit, client_units
+from asyncfed.delays.limits import require_non_negative, require_positive, require_probability
+
+CPU_WATTS = 45.0
+GPU_WATTS = 125.0
+SHARE_ROUNDING = 1e-9
+"""Shares such as 0.1 have no exact float: sums this near to 1 count as 1."""
+
+
+class Device(Config):
+    """A class of devices: `share` of the clients belong to it.
+
+    `slowness` (> 0) multiplies their compute seconds, `watts` (>= 0) is drawn while they compute, and `dropout` is the
+    chance that one of their tickets never comes back, whatever else may lose it.
+    """
+
+    name: str
+    share: float
+    slowness: float = 1.0
+    watts: float = CPU_WATTS
+    dropout: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not self.name:
+            raise ConfigError('device.name is empty; name the class, for instance "phone".')
+        require_probability(f"device {self.name}: share", self.share)
+        require_positive(f"device {self.name}: slowness", self.slowness)
+        require_non_negative(f"device {self.name}: watts", self.watts)
+        require_probability(f"device {self.name}: dropout", self.dropout)
+
+
+def complete_classes(devices: Sequence[Device]) -> tuple[Device, ...]:
+    """The classes with their shares made whole: clients that none of them claims are "standard" devices.
+
+    >>> [(device.name, device.share) for device in complete_classes([Device(name="phone", share=0.25)])]
+    [('phone', 0.25), ('standard', 0.75)]
+    """
+    claimed = sum(device.share for device in devices)
+    if claimed > 1.0 + SHARE_ROUNDING:
+        raise ConfigError(f"the shares of the devices add up to {claimed:g}; the limit is 1. Lower some of them.")
+    rest = 1.0 - claimed
+    classes = tuple(devices)
+    if rest > SHARE_ROUNDING:
+        classes += (Device(name="standard", share=rest),)
+    names = [device.name for device in classes]
+    for name in names:
+        if names.count(name) > 1:
+            raise ConfigError(
+                f'two device classes are named "{name}"; rename one. '
+                '("standard" is the class of the clients that the shares leave over.)'
+            )
+    return classes
+
+
+def class_sizes(classes: Sequence[Device], num_clients: int) -> list[int]:
+    """How many clients each class gets: its share, rounded so that all add up (largest remainder, first wins ties).
+
+    >>> class_sizes([Device(name="slow", share=0.2), Device(name="fast", share=0.8)], 11)
+    [2, 9]
+    """
+    quotas = [device.share * num_clients for device in classes]
+    sizes = [int(quota + SHARE_ROUNDING) for quota in quotas]
+    by_remainder = sorted(range(len(classes)), key=lambda index: sizes[index] - quotas[index])
+    for index in by_remainder[: num_clients - sum(sizes)]:
+        sizes[index] += 1
+    return sizes
+
+
+def assign_classes(classes: Sequence[Device], num_clients: int, purpose: int) -> NDArray[np.intp]:
+    """The class index of each client: clients in keyed random order, cut into blocks of `class_sizes`.
+
+    The order is that of the clients' keyed uniform numbers, so it is the same under every version of numpy.
+    """
+    order = np.argsort(client_units(purpose, num_clients), kind="stable")
+    assigned = np.empty(num_clients, dtype=np.intp)
+    assigned[order] = np.repeat(np.arange(len(classes)), class_sizes(classes, num_clients))
+    return assigned
+
+
+def class_of_joining(classes: Sequence[Device], client: int, purpose: int) -> int:
+    """The class index of a client that joins after the start: drawn by share, as its number of peers is unknown."""
+    u = client_unit(purpose, client)
+    reached = accumulate(device.share for device in classes)
+    return next((index for index, share in enumerate(reached) if u < share), len(classes) - 1)

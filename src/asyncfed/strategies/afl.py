@@ -1,0 +1,158 @@
+"""AFL: the asynchronous federated learning of the paper, in its four readings of "Aggregate".
+
+Forootani & Iervolino, "Asynchronous Federated Learning: A Scalable Approach for Decentralized Machine Learning",
+Algorithm 1. J clients out of C are in flight; each starts from the server's model of its download; the server merges
+every report on arrival and at once hands out the next ticket. A round is J merged updates. The readings:
+
+    latest      x = sum_c n_c w_c / sum_c n_c   w_c the latest model of client c (x0 if not heard from), n_c = 1 or its samples
+                                                the paper's Algorithm 1 with "averaging", taken literally; the default
+    mixing      x = (1 - s) x + s w_i           s = `mixing`, one half in the published server
+    delta_mean  x = x + (1/J) (w_i - w_base)    the average of the round's deltas, one by one
+    delta_sum   x = x + (w_i - w_base)          the sum the proofs use
+
+Staleness above `max_staleness` (the paper's Assumption on tau_max) is dealt with `when_stale`: `drop` forgets the
+update, `damp` multiplies its weight by `damping(staleness - max_staleness)`, `wait` holds merges back until no one in
+flight would exceed the bound; what was held is then merged in one step. With a bound of 0, `wait` is synchronous FL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from asyncfed.core.errors import ConfigError
+from asyncfed.core.record import Config, Record
+from asyncfed.core.sampling import Sampler, SamplerMemory, UniformIdle
+from asyncfed.core.schedule import DelayAware, RateSchedule
+from asyncfed.core.staleness import Discount, Polynomial
+from asyncfed.core.types import Action, Combine, Dispatch, Drop, Merge, Update, View, Work
+from asyncfed.strategies.dispatching import check_between, check_crowd, hand_out
+
+
+class Arrived(Record):
+    """An update that is to be merged: whose it is, what it counts, and how much of it is taken (1, or less if damped)."""
+
+    ticket: int
+    client: int
+    num_examples: int
+    fraction: float = 1.0
+
+
+class State(Record):
+    sampling: SamplerMemory = None
+    merged_this_round: int = 0
+    held: tuple[Arrived, ...] = ()
+    departed: tuple[int, ...] = ()
+
+
+class AFL(Config, tag_field="kind", tag="afl"):
+    concurrency: int = 5
+    aggregate: Literal["latest", "mixing", "delta_mean", "delta_sum"] = "latest"
+    mixing: float = 0.5
+    weighting: Literal["equal", "samples"] = "equal"
+    max_staleness: int | None = None
+    when_stale: Literal["drop", "damp", "wait"] = "drop"
+    damping: Discount = Polynomial(power=0.5)
+    sampler: Sampler = UniformIdle()
+    work: Work = Work()
+    schedule: RateSchedule = DelayAware()
+
+    def __post_init__(self) -> None:
+        check_between("mixing", self.mixing, 0.0, 1.0)
+        if self.weighting == "samples" and self.aggregate == "mixing":
+            raise ConfigError(
+                'strategy.weighting is "samples", but mixing has a fixed weight; use aggregate = "latest" or a delta rule.'
+            )
+        if self.max_staleness is None and self.when_stale != "drop":
+            raise ConfigError(
+                f'strategy.when_stale is "{self.when_stale}" without a bound; set strategy.max_staleness (0 or more).'
+            )
+        if self.max_staleness is not None and self.max_staleness < 0:
+            raise ConfigError(f"strategy.max_staleness is {self.max_staleness}; it must be 0 or more.")
+
+    @property
+    def state_type(self) -> type[State]:
+        return State
+
+    def check(self, num_clients: int) -> None:
+        check_crowd("concurrency", self.concurrency, self.sampler, num_clients)
+
+    def start(self, view: View) -> tuple[State, Sequence[Action]]:
+        return self._refilled(State(self.sampler.start()), view, [])
+
+    def on_update(self, state: State, update: Update, view: View) -> tuple[State, Sequence[Action]]:
+        bound, late = self.max_staleness, 0
+        if bound is not None:
+            if self.when_stale == "wait":
+                return self._release(self._with_held(state, update), view)
+            late = update.staleness - bound
+        ticket = update.report.ticket
+        if late > 0 and self.when_stale == "drop":
+            reason = f"staleness {update.staleness} is above max_staleness {bound}"
+            return self._refilled(state, view, [Drop(ticket, reason)])
+        fraction = self.damping.weight(late) if late > 0 else 1.0
+        arrived = Arrived(ticket, update.report.client, update.report.num_examples, fraction)
+        return self._merged(state, (arrived,), view)
+
+    def on_lost(self, state: State, dispatch: Dispatch, view: View) -> tuple[State, Sequence[Action]]:
+        return self._release(state, view)
+
+    def on_join(self, state: State, client: int, view: View) -> tuple[State, Sequence[Action]]:
+        departed = tuple(c for c in state.departed if c != client)
+        return self._refilled(State(state.sampling, state.merged_this_round, state.held, departed), view, [])
+
+    def on_leave(self, state: State, client: int, view: View) -> tuple[State, Sequence[Action]]:
+        if self.aggregate != "latest":
+            return state, []
+        return State(state.sampling, state.merged_this_round, state.held, (*state.departed, client)), []
+
+    # ---- bounded staleness by waiting ------------------------------------------------------------------------
+
+    def _with_held(self, state: State, update: Update) -> State:
+        report = update.report
+        held = (*state.held, Arrived(report.ticket, report.client, report.num_examples))
+        return State(state.sampling, state.merged_this_round, held, state.departed)
+
+    def _release(self, state: State, view: View) -> tuple[State, Sequence[Action]]:
+        """Merge what is held, in one step, unless that would push someone in flight above the bound."""
+        oldest = view.oldest_base
+        bound = self.max_staleness or 0
+        if not state.held or (oldest is not None and view.version + 1 - oldest > bound):
+            return self._refilled(state, view, [])
+        freed = State(state.sampling, state.merged_this_round, (), state.departed)
+        return self._merged(freed, state.held, view)
+
+    # ---- merging ---------------------------------------------------------------------------------------------
+
+    def _merged(self, state: State, arrived: tuple[Arrived, ...], view: View) -> tuple[State, Sequence[Action]]:
+        count = state.merged_this_round + len(arrived)
+        ends_round = count >= self.concurrency
+        merge = self._merge(arrived, state.departed, view, ends_round)
+        after = State(state.sampling, count - self.concurrency if ends_round else count, state.held)
+        return self._refilled(after, view, [merge])
+
+    def _merge(self, arrived: tuple[Arrived, ...], departed: tuple[int, ...], view: View, ends_round: bool) -> Merge:
+        tickets = tuple([a.ticket for a in arrived])
+        fractions = tuple([a.fraction for a in arrived])
+        if self.aggregate == "latest":
+            equal = self.weighting == "equal"
+            shares = tuple([1 if equal else a.num_examples for a in arrived])
+            total = len(view.clients) if equal else view.total_examples
+            rule = Combine("latest_average", (("shares", shares), ("total", total), ("forget", departed)))
+            return Merge(tickets, fractions, 0.0, "model", rule, ends_round)
+        if self.aggregate == "mixing":
+            weights = tuple([self.mixing * f / len(arrived) for f in fractions])
+            return Merge(tickets, weights, 1.0 - sum(weights), "model", None, ends_round)
+        scale = 1.0 / self.concurrency if self.aggregate == "delta_mean" else 1.0
+        if self.weighting == "samples":
+            mean_examples = view.total_examples / len(view.clients)
+            fractions = tuple([a.fraction * a.num_examples / mean_examples for a in arrived])
+        return Merge(tickets, tuple([scale * f for f in fractions]), 1.0, "delta", None, ends_round)
+
+    def _refilled(self, state: State, view: View, actions: list[Action]) -> tuple[State, Sequence[Action]]:
+        free = self.concurrency - view.in_flight - len(state.held)
+        trains, sampling = hand_out(free, self.sampler, state.sampling, view, self.work, self.schedule)
+        if sampling is not state.sampling:
+            state = State(sampling, state.merged_this_round, state.held, state.departed)
+        actions.extend(trains)
+        return state, actions

@@ -38,7 +38,7 @@ def draw_key(purpose: int, client: int, ticket: int) -> int:
 
 def unit(key: int) -> float:
     """The first uniform number of a key's stream, strictly between 0 and 1 (so that logarithms are safe)."""
-    return ((mix64((key + GOLDEN) & MASK) >> 11) + 0.5) * 2.0**-53
+    return ((mix64((key + GOLDEN) & MASK) >> 12) + 0.5) * 2.0**-52
 
 
 class Stream:
@@ -61,7 +61,7 @@ class Stream:
 
     def unit(self) -> float:
         """The next uniform number, strictly between 0 and 1."""
-        return ((self.bits() >> 11) + 0.5) * 2.0**-53
+        return ((self.bits() >> 12) + 0.5) * 2.0**-52
 
     def below(self, n: int) -> int:
         """The next whole number in 0 … n-1 (multiply-shift: the bias is below n / 2**64)."""

@@ -133,6 +133,10 @@ class Server:
             outputs += self._carry_out(actions)
         return outputs
 
+    def halt(self, reason: str) -> list[Output]:
+        """The engine ends the run: it diverged, or nothing is left that could happen."""
+        return self._stop(reason)
+
     # ---- carrying out a strategy's decisions -----------------------------------------------------------------
 
     def _carry_out(self, actions: Sequence[Action]) -> list[Output]:

@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
-from typing import get_args
 
 import numpy as np
 
 from asyncfed.core.errors import ConfigError, DataError
-from asyncfed.data.table import CELLS_AT_ONCE, Dtype, Table, check_rows
+from asyncfed.data.table import CELLS_AT_ONCE, Dtype, Table, check_rows, float_dtype, read_array, require_finite
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +32,8 @@ class Clients:
         offsets = self.offsets
         if offsets.ndim != 1 or len(offsets) < 2 or offsets.dtype != np.int64:
             raise DataError(
-                f"offsets has shape {offsets.shape} and dtype {offsets.dtype}; it must be int64 of shape (clients + 1,)."
+                f"offsets has shape {offsets.shape} and dtype {offsets.dtype}; "
+                "it must be int64 of shape (clients + 1,)."
             )
         if offsets[0] != 0 or offsets[-1] != len(self.y):
             raise DataError(
@@ -43,9 +43,7 @@ class Clients:
         check_rows(self.x, self.y, self.labels, "the clients")
 
     @classmethod
-    def pack(
-        cls, table: Table, client_of_row: np.ndarray, num_clients: int, dtype: Dtype = "float64"
-    ) -> Clients:
+    def pack(cls, table: Table, client_of_row: np.ndarray, num_clients: int, dtype: Dtype = "float64") -> Clients:
         """The table's rows grouped by client, in their old order within each. Rows already in order are not copied."""
         kind = float_dtype(dtype)
         owners = np.asarray(client_of_row)
@@ -78,7 +76,8 @@ class Clients:
         array([-1.,  1.,  1.])
         """
         kind = float_dtype(dtype)
-        features, targets = [np.asarray(x) for x in xs], [np.asarray(y) for y in ys]
+        features = [read_array(x, f"x of client {client}") for client, x in enumerate(xs)]
+        targets = [read_array(y, f"y of client {client}") for client, y in enumerate(ys)]
         _check_lists(features, targets)
         table = Table.from_arrays(np.concatenate(features), np.concatenate(targets), labels)
         offsets = np.cumsum([0, *(len(y) for y in targets)], dtype=np.int64)
@@ -95,7 +94,7 @@ class Clients:
 
     @property
     def num_features(self) -> int:
-        return self.x.shape[1]
+        return int(self.x.shape[1])
 
     @cached_property
     def num_examples(self) -> np.ndarray:
@@ -113,15 +112,8 @@ class Clients:
         """The fingerprint of everything held: values, shapes, dtype, owners and whether targets are labels."""
         digest = sha256(f"{self.x.shape} {self.x.dtype.str} {self.num_clients} {self.labels}".encode())
         for array in (self.x, self.y, self.offsets):
-            digest.update(memoryview(array).cast("B"))
+            digest.update(array.data.cast("B"))
         return digest.hexdigest()
-
-
-def float_dtype(name: str) -> np.dtype:
-    """The numpy dtype of a name, if it is one the kernels know."""
-    if name not in get_args(Dtype):
-        raise ConfigError(f'dtype is "{name}"; it must be "float32" or "float64".')
-    return np.dtype(name)
 
 
 def require_everyone_has_rows(sizes: np.ndarray) -> None:
@@ -155,7 +147,8 @@ def _check_owners(owners: np.ndarray, num_rows: int, num_clients: int) -> None:
     low, high = int(owners.min()), int(owners.max())
     if low < 0 or high >= num_clients:
         raise DataError(
-            f"client_of_row runs from {low} to {high}; with {num_clients} clients it must stay in 0 to {num_clients - 1}."
+            f"client_of_row runs from {low} to {high}; "
+            f"with {num_clients} clients it must stay in 0 to {num_clients - 1}."
         )
 
 
@@ -164,15 +157,18 @@ def _check_lists(features: list[np.ndarray], targets: list[np.ndarray]) -> None:
         raise DataError(
             f"xs lists {len(features)} clients and ys {len(targets)}; both need one array per client, at least one."
         )
+    require_everyone_has_rows(np.array([y.size for y in targets]))
     for client, (x, y) in enumerate(zip(features, targets, strict=True)):
-        if len(np.atleast_1d(y)) and (x.ndim != 2 or y.ndim != 1 or len(x) != len(y)):
+        if x.ndim != 2 or y.ndim != 1 or len(x) != len(y):
             raise DataError(
                 f"Client {client} has x of shape {x.shape} and y of shape {y.shape}; "
                 "x must be (rows, features) and y (rows,) with as many rows."
             )
-        if x.ndim == 2 and x.shape[1] != features[0].shape[-1]:
+        if x.shape[1] != features[0].shape[1]:
             raise DataError(
-                f"Client {client} has {x.shape[1]} features but client 0 has {features[0].shape[-1]}; "
+                f"Client {client} has {x.shape[1]} features but client 0 has {features[0].shape[1]}; "
                 "all clients need the same columns."
             )
-    require_everyone_has_rows(np.array([len(y) for y in targets]))
+        for name, values in (("x", x), ("y", y)):
+            if values.dtype.kind == "f":
+                require_finite(values, f"{name} of client {client}")

@@ -91,7 +91,7 @@ def donations(sizes: np.ndarray, floor: int, need: int) -> np.ndarray:
             low = level
         else:
             high = level - 1
-    given = np.maximum(sizes - low, 0)
+    given: np.ndarray = np.maximum(sizes - low, 0)
     too_many = int(given.sum()) - need
     given[np.flatnonzero(given)[:too_many]] -= 1
     return given

@@ -1,6 +1,7 @@
 """The paper's two synthetic data sets, at any size.
 
-Both draw features uniformly from [low, high) and weights from [weight_low, weight_high); they differ in what a target is.
+Both draw features uniformly from [low, high) and weights from [weight_low, weight_high). They differ in what a target
+is.
 """
 
 from __future__ import annotations
@@ -12,10 +13,9 @@ import numpy as np
 
 from asyncfed.core.errors import ConfigError
 from asyncfed.core.record import Config
-from asyncfed.data.clients import float_dtype
 from asyncfed.data.columns import weighted_columns
 from asyncfed.data.draws import keyed
-from asyncfed.data.table import Dtype, Table
+from asyncfed.data.table import Dtype, Table, float_dtype
 
 
 class PaperRegression(Config, tag_field="kind", tag="paper_regression"):

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 
-from asyncfed.core.errors import DataError
+from asyncfed.core.errors import ConfigError, DataError
 
 Dtype: TypeAlias = Literal["float32", "float64"]
 CELLS_AT_ONCE = 1 << 22
@@ -38,14 +38,14 @@ class Table:
         With `labels=True` the two distinct targets become -1 (the smaller) and +1; with `labels=False` targets are
         numbers to regress; with None they are labels exactly when there are two distinct ones.
         """
-        features = np.asarray(x)
+        features = read_array(x, "x")
         dtype = np.float32 if features.dtype == np.float32 else np.float64
         features = _as_floats(features, dtype, "x")
-        targets = np.asarray(y)
+        targets = read_array(y, "y")
         if targets.dtype.kind == "f":
             require_finite(targets, "y")
         if labels is None:
-            labels = len(np.unique(targets)) == 2
+            labels = len(_distinct(targets)) == 2
         numbers = signed_labels(targets) if labels else targets
         return cls(features, _as_floats(numbers, dtype, "y"), labels)
 
@@ -55,7 +55,14 @@ class Table:
 
     @property
     def num_features(self) -> int:
-        return self.x.shape[1]
+        return int(self.x.shape[1])
+
+
+def float_dtype(name: str) -> np.dtype:
+    """The numpy dtype of a name, if it is one the kernels know."""
+    if name not in get_args(Dtype):
+        raise ConfigError(f'dtype is "{name}"; it must be "float32" or "float64".')
+    return np.dtype(name)
 
 
 def signed_labels(targets: np.ndarray) -> np.ndarray:
@@ -64,7 +71,7 @@ def signed_labels(targets: np.ndarray) -> np.ndarray:
     >>> signed_labels(np.array(["ham", "spam", "ham"]))
     array([-1.,  1., -1.])
     """
-    classes = np.unique(targets)
+    classes = _distinct(targets)
     if np.isin(classes, (-1, 1)).all():
         return np.asarray(targets, np.float64)
     if len(classes) != 2:
@@ -121,11 +128,26 @@ def require_finite(values: np.ndarray, name: str) -> None:
         )
 
 
+def read_array(values: object, name: str) -> np.ndarray:
+    """Anything numpy can read as an array."""
+    try:
+        return np.asarray(values)
+    except ValueError as problem:
+        raise DataError(f"{name} is not an array: {problem}. Give every row the same length.") from problem
+
+
 def _as_floats(values: np.ndarray, dtype: type[np.floating], name: str) -> np.ndarray:
+    advice = "Encode text, dates and categories as numbers first."
+    if values.dtype.kind not in "biufO":
+        raise DataError(f"{name} has dtype {values.dtype}, which is not a number. {advice}")
     try:
         return np.ascontiguousarray(values, dtype)
     except (TypeError, ValueError) as problem:
-        raise DataError(
-            f"{name} is {values.dtype} and cannot be read as numbers ({problem}). "
-            "Encode text and categories as numbers first, and give every row the same length."
-        ) from problem
+        raise DataError(f"{name} holds something that is not a number ({problem}). {advice}") from problem
+
+
+def _distinct(targets: np.ndarray) -> np.ndarray:
+    try:
+        return np.unique(targets)
+    except TypeError as problem:
+        raise DataError(f"y mixes values that cannot be compared ({problem}). Make them all of one kind.") from problem

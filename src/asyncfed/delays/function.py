@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import SupportsFloat, TypeAlias
 
 from asyncfed.core.errors import DelayError
 from asyncfed.core.record import Record
@@ -11,7 +11,7 @@ from asyncfed.core.types import Work
 from asyncfed.delays.devices import CPU_WATTS
 from asyncfed.delays.timing import Timing
 
-DelayFunction: TypeAlias = Callable[[int, int, Work], float]
+DelayFunction: TypeAlias = Callable[[int, int, Work], SupportsFloat]
 
 
 class FunctionDelays(Record):

@@ -24,7 +24,7 @@ def client_units(purpose: int, num_clients: int) -> NDArray[np.float64]:
     clients = np.arange(num_clients, dtype=np.uint64)
     keys = _mix64(np.uint64(purpose) + clients * np.uint64(CLIENT_STEP))
     words = _mix64(keys + np.uint64(GOLDEN))
-    return ((words >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
+    return ((words >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52
 
 
 def _mix64(z: NDArray[np.uint64]) -> NDArray[np.uint64]:

@@ -47,7 +47,8 @@ def read_trace(path: str) -> Trace:
     """
     try:
         with open(path, newline="", encoding="utf-8-sig") as file:
-            rows = list(_rows(path, csv.reader(file)))
+            reader = csv.reader(file)
+            rows = list(_rows(path, ((reader.line_num, cells) for cells in reader)))
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise ConfigError(f"trace {path} cannot be read as a CSV text file: {error}. Check the path.") from error
     if not rows:
@@ -59,11 +60,11 @@ def read_trace(path: str) -> Trace:
     return Trace(by_client, [row.seconds for row in rows])
 
 
-def _rows(path: str, lines: Iterator[list[str]]) -> Iterator[Row]:
-    header = [name.strip() for name in next(lines, [])]
+def _rows(path: str, lines: Iterator[tuple[int, list[str]]]) -> Iterator[Row]:
+    header = [name.strip() for name in next(lines, (1, []))[1]]
     client, seconds = _column(path, header, "client"), _column(path, header, "seconds")
     order = header.index("ticket_number") if "ticket_number" in header else None
-    for number, cells in enumerate(lines, start=2):
+    for number, cells in lines:
         if not cells:
             continue
         if len(cells) != len(header):

@@ -1,0 +1,1 @@
+"""What is learnt: a model, its loss and each client's data."""

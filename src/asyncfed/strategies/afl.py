@@ -4,8 +4,8 @@ Forootani & Iervolino, "Asynchronous Federated Learning: A Scalable Approach for
 Algorithm 1. J clients out of C are in flight; each starts from the server's model of its download; the server merges
 every report on arrival and at once hands out the next ticket. A round is J merged updates. The readings:
 
-    latest      x = sum_c n_c w_c / sum_c n_c   w_c the latest model of client c (x0 if not heard from), n_c = 1 or its samples
-                                                the paper's Algorithm 1 with "averaging", taken literally; the default
+    latest      x = sum_c n_c w_c / sum_c n_c   w_c the latest model of client c (x0 if not heard from), n_c = 1 or its
+                                                samples: Algorithm 1 with "averaging", literally; the default
     mixing      x = (1 - s) x + s w_i           s = `mixing`, one half in the published server
     delta_mean  x = x + (1/J) (w_i - w_base)    the average of the round's deltas, one by one
     delta_sum   x = x + (w_i - w_base)          the sum the proofs use
@@ -30,7 +30,7 @@ from asyncfed.strategies.dispatching import check_between, check_crowd, hand_out
 
 
 class Arrived(Record):
-    """An update that is to be merged: whose it is, what it counts, and how much of it is taken (1, or less if damped)."""
+    """An update to be merged: whose it is, what it counts, and how much of it is taken (1, or less if damped)."""
 
     ticket: int
     client: int
@@ -61,7 +61,7 @@ class AFL(Config, tag_field="kind", tag="afl"):
         check_between("mixing", self.mixing, 0.0, 1.0)
         if self.weighting == "samples" and self.aggregate == "mixing":
             raise ConfigError(
-                'strategy.weighting is "samples", but mixing has a fixed weight; use aggregate = "latest" or a delta rule.'
+                'strategy.weighting is "samples", but mixing has a fixed weight; use "latest" or a delta rule instead.'
             )
         if self.max_staleness is None and self.when_stale != "drop":
             raise ConfigError(
@@ -145,7 +145,7 @@ class AFL(Config, tag_field="kind", tag="afl"):
             return Merge(tickets, weights, 1.0 - sum(weights), "model", None, ends_round)
         scale = 1.0 / self.concurrency if self.aggregate == "delta_mean" else 1.0
         if self.weighting == "samples":
-            mean_examples = view.total_examples / len(view.clients)
+            mean_examples = max(1.0, view.total_examples / max(1, len(view.clients)))
             fractions = tuple([a.fraction * a.num_examples / mean_examples for a in arrived])
         return Merge(tickets, tuple([scale * f for f in fractions]), 1.0, "delta", None, ends_round)
 

@@ -4,8 +4,8 @@ Xie, Koyejo & Gupta, "Asynchronous Federated Optimization", OPT 2020:
 
     x = (1 - a) x + a w_i,     a = mixing * s(staleness)
 
-with s constant, polynomial `(1 + tau)^-p`, or hinge: 1 up to `grace`, then `1 / (slope (tau - grace) + 1)`. The discount
-applies to this arrival only; it does not compound. The paper's local proximal term is `work.proximal`.
+with s constant, polynomial `(1 + tau)^-p`, or hinge: 1 up to `grace`, then `1 / (slope (tau - grace) + 1)`. The
+discount applies to this arrival only; it does not compound. The paper's local proximal term is `work.proximal`.
 """
 
 from __future__ import annotations

@@ -1,0 +1,315 @@
+"""Splits: who owns which row. Each is a value; `assign` deals a table's rows out, `asks` says what it claims to do.
+
+An empty `asks` claims IID clients; None claims nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import isfinite
+from typing import TypeAlias
+
+import numpy as np
+
+from asyncfed.core.errors import ConfigError, DataError
+from asyncfed.core.record import Config
+from asyncfed.data.asks import Asks
+from asyncfed.data.columns import column_moments, weighted_columns
+from asyncfed.data.concept import flip_labels, shift_response
+from asyncfed.data.deal import blocks, deal_by_shares, deal_evenly, even_sizes, quantile_bins
+from asyncfed.data.draws import keyed
+from asyncfed.data.table import Table
+
+CONCENTRATION_LIMITS = (1e-6, 1e6)
+PUBLISHED_DRAWS_AT_ONCE = 1 << 20
+
+
+@dataclass(frozen=True, eq=False)
+class Assignment:
+    """Row r of `table` belongs to `client_of_row[r]`. The table is the one given, unless the split changes data."""
+
+    client_of_row: np.ndarray
+    table: Table
+    num_clients: int
+
+
+class IID(Config, tag_field="kind", tag="iid"):
+    """Rows dealt at random, sizes as equal as possible.
+
+    >>> table = Table.from_arrays([[1.0], [2.0], [3.0]], [10, 20, 30])
+    >>> np.bincount(IID().assign(table, 2, seed=0).client_of_row)
+    array([2, 1])
+    """
+
+    @property
+    def asks(self) -> Asks:
+        return frozenset()
+
+    def assign(self, table: Table, num_clients: int | None, seed: int) -> Assignment:
+        count = _room_for(table, num_clients, 1)
+        return Assignment(deal_evenly(table.num_rows, count, keyed(seed, "split.deal")), table, count)
+
+
+class InOrder(Config, tag_field="kind", tag="in_order"):
+    """Consecutive blocks of rows, sizes as equal as possible, and nothing moved: packing it copies nothing.
+
+    IID exactly when the order of the rows says nothing about them, as in generated data.
+    """
+
+    @property
+    def asks(self) -> Asks:
+        return frozenset()
+
+    def assign(self, table: Table, num_clients: int | None, seed: int) -> Assignment:
+        count = _room_for(table, num_clients, 1)
+        return Assignment(blocks(even_sizes(table.num_rows, count)), table, count)
+
+
+class LabelDirichlet(Config, tag_field="kind", tag="label_dirichlet"):
+    """For each label, the clients' shares of its rows are one draw of `Dirichlet(concentration, ...)`.
+
+    A concentration of 0.1 gives most clients a single label; 100 is all but IID.
+    """
+
+    concentration: float = 0.5
+    min_size: int = 1
+
+    def __post_init__(self) -> None:
+        _check_shares(self.concentration, self.min_size)
+
+    @property
+    def asks(self) -> Asks:
+        return frozenset({"target"})
+
+    def assign(self, table: Table, num_clients: int | None, seed: int) -> Assignment:
+        if not table.labels:
+            raise ConfigError(
+                'split.kind "label_dirichlet" needs labels, but this table holds targets to regress; '
+                'use "quantile_dirichlet", which bins them.'
+            )
+        bins = (table.y > 0).astype(np.int64)
+        return _deal_bins(table, bins, "the labels are", num_clients, self.concentration, self.min_size, seed)
+
+
+class QuantileDirichlet(Config, tag_field="kind", tag="quantile_dirichlet"):
+    """`label_dirichlet` for regression: the targets' quantile bins take the place of labels."""
+
+    concentration: float = 0.5
+    bins: int = 10
+    min_size: int = 1
+
+    def __post_init__(self) -> None:
+        _check_shares(self.concentration, self.min_size)
+        _check_bins(self.bins)
+
+    @property
+    def asks(self) -> Asks:
+        return frozenset({"target"})
+
+    def assign(self, table: Table, num_clients: int | None, seed: int) -> Assignment:
+        bins = quantile_bins(table.y, self.bins)
+        return _deal_bins(table, bins, "the targets are", num_clients, self.concentration, self.min_size, seed)
+
+
+class QuantitySkew(Config, tag_field="kind", tag="quantity_skew"):
+    """Random rows, but the clients' shares of them are one draw of `Dirichlet(concentration, ...)`."""
+
+    concentration: float = 0.5
+    min_size: int = 1
+
+    def __post_init__(self) -> None:
+        _check_shares(self.concentration, self.min_size)
+
+    @property
+    def asks(self) -> Asks:
+        return frozenset({"sizes"})
+
+    def assign(self, table: Table, num_clients: int | None, seed: int) -> Assignment:
+        count = _room_for(table, num_clients, self.min_size)
+        one_bin = np.zeros(table.num_rows, np.int64)
+        rng = keyed(seed, "split.deal")
+        owners = deal_by_shares(one_bin, count, self.concentration, self.min_size, rng)
+        return Assignment(owners, table, count)
+
+
+class CovariateShift(Config, tag_field="kind", tag="covariate_shift"):
+    """Dirichlet shares of the quantile bins of `g . z`: g a random direction, z the standardised features."""
+
+    concentration: float = 0.5
+    bins: int = 10
+    min_size: int = 1
+
+    def __post_init__(self) -> None:
+        _check_shares(self.concentration, self.min_size)
+        _check_bins(self.bins)
+
+    @property
+    def asks(self) -> Asks:
+        return frozenset({"features"})
+
+    def assign(self, table: Table, num_clients: int | None, seed: int) -> Assignment:
+        _, spreads = column_moments(table.x)
+        direction = keyed(seed, "split.direction").standard_normal(table.num_features)
+        weights = np.divide(direction, spreads, out=np.zeros_like(spreads), where=spreads > 0)
+        bins = quantile_bins(weighted_columns(table.x, weights), self.bins)
+        return _deal_bins(table, bins, "the rows of x are", num_clients, self.concentration, self.min_size, seed)
+
+
+class ConceptShift(Config, tag_field="kind", tag="concept_shift"):
+    """IID rows, but for a fraction of the clients (at least one) the same features mean another target.
+
+    Regression: `y += strength * std(y) * (u_c . z)`, u_c a random unit vector of the client, z the standardised
+    features. Classification: each label is flipped with probability `strength`: 0.5 makes it noise, 1 turns the
+    relation round. 0 < fraction <= 1; flipping every client's labels would make them alike again.
+    """
+
+    fraction: float = 0.3
+    strength: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not 0 < self.fraction <= 1:
+            raise ConfigError(f"split.fraction is {self.fraction}; it must be above 0 and at most 1.")
+        if not (isfinite(self.strength) and self.strength > 0):
+            raise ConfigError(f'split.strength is {self.strength}; it must be a positive number. For none, use "iid".')
+
+    @property
+    def asks(self) -> Asks:
+        return frozenset({"concept"})
+
+    def assign(self, table: Table, num_clients: int | None, seed: int) -> Assignment:
+        count = _room_for(table, num_clients, 1)
+        owners = deal_evenly(table.num_rows, count, keyed(seed, "split.deal"))
+        rng = keyed(seed, "split.concept")
+        shifted = np.zeros(count, bool)
+        shifted[rng.permutation(count)[: max(1, round(self.fraction * count))]] = True
+        if table.labels and self.strength > 1:
+            raise ConfigError(
+                f"split.strength is {self.strength}; with labels it is the probability of a flip, at most 1."
+            )
+        shift = flip_labels if table.labels else shift_response
+        y = shift(table, owners, shifted, self.strength, rng)
+        return Assignment(owners, replace(table, y=y), count)
+
+
+class ByColumn(Config, tag_field="kind", tag="by_column"):
+    """One client per distinct value of a feature column (a hospital, a user), in increasing order of the values.
+
+    `drop` leaves that column out of the features. The number of clients is that of the distinct values: pass it, or
+    None.
+    """
+
+    column: int
+    drop: bool = True
+
+    def __post_init__(self) -> None:
+        if self.column < 0:
+            raise ConfigError(f"split.column is {self.column}; columns are counted from 0.")
+
+    @property
+    def asks(self) -> Asks:
+        return None
+
+    def assign(self, table: Table, num_clients: int | None, seed: int) -> Assignment:
+        if self.column >= table.num_features:
+            raise ConfigError(f"split.column is {self.column}, but x has {table.num_features} columns, counted from 0.")
+        values, owners = np.unique(table.x[:, self.column], return_inverse=True)
+        if num_clients not in (None, len(values)):
+            raise ConfigError(
+                f"num_clients is {num_clients}, but column {self.column} has {len(values)} distinct values; "
+                "leave num_clients out, or merge values until they agree."
+            )
+        if self.drop:
+            if table.num_features == 1:
+                raise ConfigError(f"Column {self.column} is the only feature; set split.drop = false to keep it.")
+            table = replace(table, x=np.delete(table.x, self.column, axis=1))
+        return Assignment(owners.ravel().astype(np.int32), table, len(values))
+
+
+class Published(Config, tag_field="kind", tag="published"):
+    """The published scripts' split: one `Dirichlet(concentration, ...)` vector PER ROW, the row going to its argmax.
+
+    It was announced as Dirichlet non-IID. By symmetry every client is equally likely for every row, whatever the
+    concentration and the target: it is a uniform random assignment. Sizes vary as in a multinomial draw, and a
+    client may come out empty. Costs rows x clients draws.
+    """
+
+    concentration: float = 0.5
+
+    def __post_init__(self) -> None:
+        _check_shares(self.concentration, 1)
+
+    @property
+    def asks(self) -> Asks:
+        return frozenset({"target"})
+
+    def assign(self, table: Table, num_clients: int | None, seed: int) -> Assignment:
+        count = _room_for(table, num_clients, 1)
+        rng = keyed(seed, "split.deal")
+        owners = np.empty(table.num_rows, np.int32)
+        step = max(1, PUBLISHED_DRAWS_AT_ONCE // count)
+        for start in range(0, len(owners), step):
+            block = owners[start : start + step]
+            block[:] = rng.dirichlet(np.full(count, self.concentration), len(block)).argmax(axis=1)
+        return Assignment(owners, table, count)
+
+
+Split: TypeAlias = (
+    IID
+    | InOrder
+    | LabelDirichlet
+    | QuantileDirichlet
+    | QuantitySkew
+    | CovariateShift
+    | ConceptShift
+    | ByColumn
+    | Published
+)
+
+
+def _deal_bins(
+    table: Table,
+    bin_of_row: np.ndarray,
+    what_is: str,
+    num_clients: int | None,
+    concentration: float,
+    min_size: int,
+    seed: int,
+) -> Assignment:
+    """What the three binned splits share: Dirichlet shares of at least two bins."""
+    count = _room_for(table, num_clients, min_size)
+    if bool((bin_of_row == bin_of_row[0]).all()):
+        raise DataError(
+            f"{what_is.capitalize()} all alike, so clients cannot differ in them. "
+            'Use other data, or "quantity_skew" for clients that differ in size alone.'
+        )
+    owners = deal_by_shares(bin_of_row, count, concentration, min_size, keyed(seed, "split.deal"))
+    return Assignment(owners, table, count)
+
+
+def _room_for(table: Table, num_clients: int | None, min_size: int) -> int:
+    if num_clients is None:
+        raise ConfigError('num_clients is missing; only the split "by_column" can read it from the data.')
+    if num_clients < 1:
+        raise ConfigError(f"num_clients is {num_clients}; there must be at least 1.")
+    if num_clients * min_size > table.num_rows:
+        raise ConfigError(
+            f"{num_clients} clients of at least {min_size} row(s) need {num_clients * min_size} rows, "
+            f"but there are {table.num_rows}. Use fewer clients, more rows or a smaller min_size."
+        )
+    return num_clients
+
+
+def _check_shares(concentration: float, min_size: int) -> None:
+    low, high = CONCENTRATION_LIMITS
+    if not low <= concentration <= high:
+        raise ConfigError(
+            f"split.concentration is {concentration}; it must lie between {low:g} (one client takes all) and {high:g} "
+            '(even shares). For IID clients, use "iid".'
+        )
+    if min_size < 1:
+        raise ConfigError(f"split.min_size is {min_size}; every client needs at least 1 row.")
+
+
+def _check_bins(bins: int) -> None:
+    if bins < 2:
+        raise ConfigError(f"split.bins is {bins}; clients can only differ over at least 2 bins.")

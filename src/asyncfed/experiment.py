@@ -1,0 +1,233 @@
+"""Experiment: one frozen description of a run. TOML is its written form."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from pathlib import Path
+from typing import Any, get_args
+
+import tomli_w
+
+from asyncfed.core.errors import ConfigError, JournalError, did_you_mean
+from asyncfed.core.record import Config, ValidationError, from_plain, replace, to_plain
+from asyncfed.core.types import Budget
+from asyncfed.data import IID, Clients, Dtype, Generator, HeterogeneityReport, PaperRegression, Split, heterogeneity
+from asyncfed.delays import Delays
+from asyncfed.problems.linear import Linear, LinearModel
+from asyncfed.problems.protocol import Initialisation
+from asyncfed.sim.evaluation import Evaluation
+from asyncfed.sim.simulation import Churn, Plan
+from asyncfed.strategies import AFL, ShippedStrategy
+
+NOT_PART_OF_THE_RUN = frozenset({"name", "evaluation"})
+"""What may differ between two descriptions of the same run: it changes what is measured, not what happens."""
+
+
+class Experiment(Config):
+    """What is learnt (`data`, `split`, `model`), by whom (`num_clients`), how (`strategy`), on what clock (`delays`)."""
+
+    name: str = "experiment"
+    seed: int = 0
+    num_clients: int = 10
+    data: Generator = PaperRegression()
+    split: Split = IID()
+    dtype: Dtype = "float64"
+    model: LinearModel = LinearModel()
+    init: Initialisation = "zeros"
+    strategy: ShippedStrategy = AFL()
+    delays: Delays = Delays()
+    budget: Budget = Budget(rounds=100)
+    churn: tuple[Churn, ...] = ()
+    evaluation: Evaluation = Evaluation()
+    divergence_norm: float = 1e9
+
+    def __post_init__(self) -> None:
+        if self.num_clients < 1:
+            raise ConfigError(f"num_clients is {self.num_clients}; an experiment needs at least 1 client.")
+        if self.seed < 0:
+            raise ConfigError(f"seed is {self.seed}; it must be zero or a positive whole number.")
+        if self.budget == Budget():
+            raise ConfigError("budget is empty, so the run would never end; set rounds, updates or elapsed.")
+        if not self.divergence_norm > 0:
+            raise ConfigError(f"divergence_norm is {self.divergence_norm}; it must be positive.")
+        unknown = [c.client for c in self.churn if not 0 <= c.client < self.num_clients]
+        if unknown:
+            raise ConfigError(
+                f"churn names client {unknown[0]}, but clients are numbered 0 to {self.num_clients - 1}; "
+                "a client that joins later is one of them, absent from the start."
+            )
+
+    def clients(self) -> Clients:
+        """Generate the data and split them over the clients."""
+        table = self.data.generate(self.seed, self.dtype)
+        assigned = self.split.assign(table, self.num_clients, self.seed)
+        return Clients.pack(assigned.table, assigned.client_of_row, self.num_clients, self.dtype)
+
+    def problem(self) -> Linear:
+        """What is to be learnt, with every client's data."""
+        return self.model.build(self.clients())
+
+    def heterogeneity(self) -> HeterogeneityReport:
+        """How different the clients' data really are, and whether the split is what was asked for."""
+        return heterogeneity(self.clients(), self.split.asks, self.seed)
+
+    def plan(self, threads: int) -> Plan:
+        return Plan(
+            strategy=self.strategy,
+            seed=self.seed,
+            budget=self.budget,
+            init=self.init,
+            churn=self.churn,
+            evaluation=self.evaluation,
+            divergence_norm=self.divergence_norm,
+            threads=threads,
+        )
+
+
+# ---- the written form ----------------------------------------------------------------------------------------
+
+
+def to_toml(experiment: Experiment) -> str:
+    return tomli_w.dumps(_without_none(to_plain(experiment)))
+
+
+def from_toml(text: str, source: str = "the TOML text") -> Experiment:
+    try:
+        plain = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{source} is not valid TOML: {error}.") from error
+    return from_dict(plain, source)
+
+
+def read_toml(path: Path | str) -> Experiment:
+    file = Path(path)
+    try:
+        text = file.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{file} cannot be read: {error}. Give a TOML file or the name of a preset.") from error
+    return from_toml(text, str(file))
+
+
+def from_dict(plain: dict[str, Any], source: str = "the experiment") -> Experiment:
+    """The experiment these plain values describe; every complaint names the key and, if misspelt, the nearest one."""
+    try:
+        return from_plain(plain, Experiment)
+    except ValidationError as error:
+        raise ConfigError(f"{source}: {_explained(str(error), plain)}") from error
+
+
+def changed(experiment: Experiment, settings: dict[str, Any]) -> Experiment:
+    """The experiment with some dotted keys set anew: `changed(e, {"strategy.concurrency": 3})`."""
+    plain = to_plain(experiment)
+    for key, value in settings.items():
+        *path, last = key.split(".")
+        table = plain
+        for step in path:
+            if not isinstance(table.get(step), dict):
+                table[step] = {}
+            table = table[step]
+        if last == "kind" and table.get("kind") != value:
+            table.clear()  # another kind has other keys
+        table[last] = value
+    return from_dict(plain, "the changed experiment")
+
+
+def differences(one: Experiment | dict[str, Any], other: Experiment | dict[str, Any]) -> list[str]:
+    """Where two experiments describe different runs, as `key: this -> that` lines."""
+    before, after = (_flat(_without_none(to_plain(e))) for e in (one, other))
+    keys = [k for k in {**before, **after} if k.split(".")[0] not in NOT_PART_OF_THE_RUN]
+    return [f"{k}: {before.get(k)!r} -> {after.get(k)!r}" for k in keys if before.get(k) != after.get(k)]
+
+
+def stored(plain: dict[str, Any], path: Path | None) -> Experiment:
+    """The experiment a journal was written for."""
+    try:
+        return from_dict(plain)
+    except ConfigError as error:
+        raise JournalError(
+            f"{path} was run with parts that are not shipped with AsyncFed ({error}). Pass the same experiment again: "
+            "af.resume(path, experiment=...)."
+        ) from error
+
+
+def _without_none(plain: Any) -> Any:
+    """TOML has no null: what is left out takes its default, which is what None stands for."""
+    if isinstance(plain, dict):
+        return {k: _without_none(v) for k, v in plain.items() if v is not None}
+    return [_without_none(v) for v in plain] if isinstance(plain, list | tuple) else plain
+
+
+def _flat(plain: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for key, value in plain.items():
+        flat |= _flat(value, f"{prefix}{key}.") if isinstance(value, dict) else {prefix + key: value}
+    return flat
+
+
+def _explained(message: str, plain: dict[str, Any]) -> str:
+    unknown = re.search(r"unknown field `(\w+)`(?: - at `\$\.?(.*)`)?", message)
+    if unknown:
+        key, path = unknown[1], unknown[2] or ""
+        where = f"[{path}] has" if path else "it has"
+        return f"{where} no key `{key}`. {did_you_mean(key, _known_keys(path, plain))}"
+    kind = re.search(r"Invalid value '(.*?)' - at `\$\.?(.*)\.kind`", message)
+    if kind:
+        kinds = {_tag(option) for option in _options(kind[2])}
+        return f'{kind[2]}.kind is "{kind[1]}", which does not exist. {did_you_mean(kind[1], kinds)}'
+    return message.replace("`$.", "`")
+
+
+def _known_keys(path: str, plain: dict[str, Any]) -> set[str]:
+    table: Any = plain
+    for step in filter(None, path.split(".")):
+        table = table.get(step, {}) if isinstance(table, dict) else {}
+    wanted = table.get("kind") if isinstance(table, dict) else None
+    options = _options(path)
+    chosen = [o for o in options if wanted is not None and _tag(o) == wanted] or options
+    return {name for option in chosen for name in option.__struct_fields__}
+
+
+def _options(path: str) -> list[Any]:
+    """The record types a dotted path of an experiment may hold."""
+    options: list[Any] = [Experiment]
+    for step in filter(None, re.sub(r"\[\.*\d*\]", "", path).split(".")):
+        annotations = [_hints(option).get(step) for option in options]
+        options = [leaf for annotation in annotations for leaf in _records_in(annotation)]
+    return options
+
+
+def _hints(record: Any) -> dict[str, Any]:
+    from typing import get_type_hints
+
+    return get_type_hints(record)
+
+
+def _records_in(annotation: Any) -> list[Any]:
+    if isinstance(annotation, type) and issubclass(annotation, Config):
+        return [annotation]
+    return [leaf for part in get_args(annotation) for leaf in _records_in(part)]
+
+
+def _tag(option: Any) -> str:
+    return str(option.__struct_config__.tag)
+
+
+def canonical(experiment: Experiment) -> str:
+    """One line of JSON, the same for equal experiments."""
+    return json.dumps(to_plain(experiment), sort_keys=True)
+
+
+__all__ = [
+    "Experiment",
+    "canonical",
+    "changed",
+    "differences",
+    "from_dict",
+    "from_toml",
+    "read_toml",
+    "replace",
+    "stored",
+    "to_toml",
+]

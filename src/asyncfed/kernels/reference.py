@@ -1,0 +1,83 @@
+"""The kernels again, slow and readable, in double precision: what the compiled loops are tested against."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asyncfed.core.random import Stream
+from asyncfed.kernels.losses import loss_slopes, loss_values
+
+Array = NDArray[Any]
+
+
+def shuffle(order: list[int], stream: Stream) -> None:
+    """Fisher–Yates with two draws from each 64-bit word, as written in `kernels/sgd.py`.
+
+    >>> order = list(range(5)); shuffle(order, Stream(7)); order
+    [3, 0, 2, 4, 1]
+    """
+    halves: list[int] = []
+    for i in range(len(order) - 1, 0, -1):
+        if not halves:
+            word = stream.bits()
+            halves = [word & 0xFFFF_FFFF, word >> 32]
+        j = (halves.pop(0) * (i + 1)) >> 32
+        order[i], order[j] = order[j], order[i]
+
+
+def with_bias(x: Array, fit_bias: bool) -> Array:
+    """The rows in double precision, with a column of ones for the bias."""
+    wide = np.asarray(x, dtype=np.float64)
+    return np.column_stack([wide, np.ones(len(wide))]) if fit_bias else wide
+
+
+def train_one(
+    x: Array,
+    y: Array,
+    start: Array,
+    key: int,
+    *,
+    epochs: int,
+    batch: int,
+    lr: float,
+    decay: float = 0.0,
+    prox: float = 0.0,
+    loss_code: int,
+    l2: float = 0.0,
+    penalize_bias: bool = True,
+    fit_bias: bool = True,
+) -> Array:
+    """One client's local training: the equation at the head of `kernels/sgd.py`, line by line."""
+    rows = with_bias(x, fit_bias)
+    targets = np.asarray(y, dtype=np.float64)
+    begin = np.asarray(start, dtype=np.float64)
+    params = begin.copy()
+    penalty = np.full(len(params), float(l2))
+    if fit_bias and not penalize_bias:
+        penalty[-1] = 0.0
+    stream = Stream(int(key))
+    order = list(range(len(rows)))
+    for epoch in range(epochs):
+        shuffle(order, stream)
+        step = lr / (epoch + 1) ** decay
+        for first in range(0, len(order), batch):
+            chosen = order[first : first + batch]
+            z = rows[chosen]
+            slopes = loss_slopes(loss_code, z @ params, targets[chosen])
+            gradient = slopes @ z / len(chosen)
+            params = params - step * (gradient + penalty * params + prox * (params - begin))
+    return params
+
+
+def client_losses(x: Array, y: Array, offsets: Array, params: Array, loss_code: int) -> tuple[Array, Array]:
+    """(sum of f over each client's rows, number of its rows with y m > 0)."""
+    margins = with_bias(x, len(params) > x.shape[1]) @ np.asarray(params, dtype=np.float64)
+    values = loss_values(loss_code, margins, np.asarray(y, dtype=np.float64))
+    bounds = list(pairwise(offsets.tolist()))
+    sums = np.array([values[a:b].sum() for a, b in bounds])
+    correct = np.array([int((margins[a:b] * y[a:b] > 0).sum()) for a, b in bounds])
+    return sums, correct

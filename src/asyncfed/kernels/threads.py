@@ -1,0 +1,79 @@
+"""Splitting independent tasks among threads.
+
+The kernels release the interpreter lock, so plain threads run them side by side. numba's own parallel layers are not
+used: one aborts when the process forks after a call, another when two threads call at once, and where a core is busy
+with something else their waiting threads spin (a call of 0.2 ms was seen to take 8).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, wait
+from itertools import pairwise
+from threading import Thread, current_thread
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asyncfed.core.errors import ConfigError
+
+SMALL = 1_000_000
+"""Multiply-adds (about 0.4 ms) below which waking another thread costs more than it saves."""
+
+
+class Crew:
+    """Threads that stay, because starting one takes longer than most calls. They hold no state between calls."""
+
+    def __init__(self, size: int) -> None:
+        self._members: list[Thread] = []
+        self.pool = ThreadPoolExecutor(size, "asyncfed-kernel", lambda: self._members.append(current_thread()))
+
+    def is_alive(self) -> bool:
+        """False in a process forked from the one that started the threads: a fork copies the crew without them."""
+        return all(member.is_alive() for member in self._members)
+
+
+_crews: dict[int, Crew] = {}
+
+
+def _crew_of(size: int) -> Crew:
+    crew = _crews.get(size)
+    if crew is None or not crew.is_alive():
+        crew = _crews[size] = Crew(size)
+    return crew
+
+
+def split_evenly(costs: NDArray[Any], parts: int) -> list[tuple[int, int]]:
+    """At most `parts` non-empty runs [first, last) of tasks, in order, of about equal total cost.
+
+    >>> split_evenly(np.array([5, 1, 1, 1, 1, 1]), 2)
+    [(0, 1), (1, 6)]
+    """
+    total = np.cumsum(costs)
+    wanted = total[-1] * np.arange(1, parts) / parts
+    cuts = [0, *(np.searchsorted(total, wanted, side="left") + 1).tolist(), len(costs)]
+    return [(a, b) for a, b in pairwise(cuts) if a < b]
+
+
+def run_split(run: Callable[[int, int], None], costs: NDArray[Any], threads: int) -> None:
+    """Call `run(first, last)` on parts that cover all tasks, side by side when that pays.
+
+    `costs` are multiply-adds per task. The parts must write to separate places: then nothing depends on `threads`. The
+    calling thread does a part itself.
+    """
+    if threads < 1:
+        raise ConfigError(f"threads is {threads}; it must be at least 1.")
+    count = len(costs)
+    if threads == 1 or count < 2 or costs.sum() < SMALL:
+        run(0, count)
+        return
+    own, *others = split_evenly(costs, threads)
+    pool = _crew_of(threads - 1).pool
+    handed_out = [pool.submit(run, first, last) for first, last in others]
+    try:
+        run(*own)
+    finally:
+        wait(handed_out)
+    for part in handed_out:
+        part.result()

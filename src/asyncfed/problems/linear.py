@@ -1,0 +1,246 @@
+"""Linear models: least squares, ridge, logistic regression and support vector machines."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from hashlib import sha256
+from math import isfinite
+from operator import attrgetter
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asyncfed.core.errors import ConfigError, DataError, did_you_mean
+from asyncfed.core.random import draw_key, purpose_key
+from asyncfed.core.record import Config
+from asyncfed.core.types import Work
+from asyncfed.kernels.client_losses import client_losses
+from asyncfed.kernels.losses import CLASSIFICATION_LOSSES, HINGE, loss_code, loss_slopes
+from asyncfed.kernels.sgd import train_many
+from asyncfed.problems.newton import newton_minimum
+from asyncfed.problems.objective import Objective
+from asyncfed.problems.protocol import Array, Initialisation, PackedData
+
+_QUADRATIC_LOSSES = frozenset({"least_squares", "mse"})
+_PUBLISHED_BATCH = 32
+_task_numbers = attrgetter("epochs", "batch_size", "learning_rate", "decay", "proximal")
+
+
+class LinearModel(Config):
+    """A linear model as it is written in TOML: `loss` is one of the table in `kernels/losses.py`; `l2` ≥ 0.
+
+    The penalty is l2/2 · |w|², on the bias too if `penalize_bias`.
+
+    >>> LinearModel(loss="hing")
+    Traceback (most recent call last):
+    asyncfed.core.errors.ConfigError: loss is "hing", which is no loss of a linear model. Did you mean "hinge"?
+    """
+
+    loss: str = "least_squares"
+    l2: float = 0.0
+    penalize_bias: bool = True
+    fit_bias: bool = True
+
+    def __post_init__(self) -> None:
+        loss_code(self.loss)
+        if not (isfinite(self.l2) and self.l2 >= 0):
+            raise ConfigError(f"l2 is {self.l2}; it must be zero or a positive number.")
+
+    def build(self, clients: PackedData) -> Linear:
+        """The problem of fitting this model to these clients' data."""
+        return Linear(clients, loss=self.loss, l2=self.l2, penalize_bias=self.penalize_bias, fit_bias=self.fit_bias)
+
+
+class Linear:
+    """A linear model with params (w_1 … w_d, then the bias if there is one): a `Problem`.
+
+    F(p) = (1/C) Σ_c (1/n_c) Σ_{i in c} f(z_i·w + b, y_i) + l2/2 · |w|²
+    """
+
+    def __init__(
+        self,
+        clients: PackedData,
+        loss: str = "least_squares",
+        l2: float = 0.0,
+        penalize_bias: bool = True,
+        fit_bias: bool = True,
+    ) -> None:
+        self.model = LinearModel(loss=loss, l2=l2, penalize_bias=penalize_bias, fit_bias=fit_bias)
+        self.clients = clients
+        self._code = loss_code(loss)
+        self._x = np.ascontiguousarray(clients.x)
+        self._y = np.ascontiguousarray(clients.y, dtype=self._x.dtype)
+        self._offsets = np.ascontiguousarray(clients.offsets, dtype=np.int64)
+        self.num_examples: NDArray[np.int64] = np.diff(self._offsets)
+        if self.num_examples.size == 0 or self.num_examples.min() < 1:
+            raise DataError("Some client has no rows, or there is no client; a mean loss needs at least one row each.")
+        if loss in CLASSIFICATION_LOSSES and not np.all(np.abs(self._y) == 1):
+            wrong = self._y[np.abs(self._y) != 1][0]
+            raise DataError(
+                f'The loss "{loss}" needs labels −1 and +1, but y holds {wrong}. Load the targets as labels, or use '
+                '"least_squares".'
+            )
+
+    @property
+    def num_clients(self) -> int:
+        return len(self.num_examples)
+
+    @property
+    def num_params(self) -> int:
+        return int(self._x.shape[1]) + self.model.fit_bias
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self._x.dtype
+
+    def init(self, seed: int, client: int | None = None, how: Initialisation = "zeros") -> Array:
+        """Zeros, or as PyTorch's Linear layer: weights and bias uniform within ±1/√d, each client its own draw."""
+        if how == "zeros":
+            return np.zeros(self.num_params, self.dtype)
+        if how != "torch":
+            raise ConfigError(f'how is "{how}". {did_you_mean(how, ("zeros", "torch"))}')
+        if client is None:
+            key = purpose_key(seed, "init server")
+        else:
+            key = draw_key(purpose_key(seed, "init"), client, 0)
+        bound = self._x.shape[1] ** -0.5
+        draws = np.random.Generator(np.random.Philox(key=key)).uniform(-bound, bound, self.num_params)
+        return draws.astype(self.dtype)
+
+    def local_train(self, params: Array, client: int, work: Work, key: int) -> Array:
+        """The client's params after its local work, by the kernel of `kernels/sgd.py`."""
+        trained: Array = self.local_train_many(np.asarray(params)[None], [client], [work], [key])[0]
+        return trained
+
+    def local_train_many(
+        self, starts: Array, clients: Sequence[int], works: Sequence[Work], keys: Sequence[int], threads: int = 1
+    ) -> Array:
+        """k independent trainings in one call, to the last bit the same as one by one, whatever `threads`."""
+        count = len(clients)
+        if len(works) != count:
+            raise ConfigError(f"There are {count} clients but {len(works)} works; each task needs one of each.")
+        if count == 0:
+            return np.empty((0, self.num_params), self.dtype)
+        if all(work is works[0] for work in works):
+            numbers = [np.full(count, value) for value in _task_numbers(works[0])]
+        else:
+            numbers = [np.array(column) for column in zip(*map(_task_numbers, works), strict=True)]
+        epochs, batch, *rates = numbers
+        lr, decay, prox = (np.asarray(rate, dtype=np.float64) for rate in rates)
+        return train_many(
+            self._x,
+            self._y,
+            self._offsets,
+            np.asarray(clients, dtype=np.int64),
+            starts,
+            np.array(keys, dtype=np.uint64),
+            epochs,
+            batch,
+            lr,
+            decay,
+            prox,
+            self._code,
+            self.model.l2,
+            self.model.penalize_bias,
+            self.model.fit_bias,
+            threads,
+        )
+
+    def evaluate(self, params: Array, threads: int = 1) -> dict[str, float]:
+        """`objective`, `pooled_loss`, `first_client_loss`, and for labels `accuracy` and `pooled_accuracy`.
+
+        `first_client_loss` is the published scripts' server loss: on client 0, the mean over its batches of 32 rows, in
+        stored order, of each batch's mean loss, without the penalty.
+        """
+        sums, correct = client_losses(self._x, self._y, self._offsets, params, self._code, threads)
+        penalty = self._penalty_value(params)
+        rows = len(self._y)
+        measured = {
+            "objective": float(np.mean(sums / self.num_examples)) + penalty,
+            "pooled_loss": float(np.sum(sums)) / rows + penalty,
+            "first_client_loss": self._first_client_loss(params),
+        }
+        if self.model.loss in CLASSIFICATION_LOSSES:
+            measured["accuracy"] = float(np.mean(correct / self.num_examples))
+            measured["pooled_accuracy"] = float(np.sum(correct)) / rows
+        return measured
+
+    def client_losses(self, params: Array, threads: int = 1) -> Array:
+        """Each client's mean loss with the penalty, shape (C,)."""
+        sums, _ = client_losses(self._x, self._y, self._offsets, params, self._code, threads)
+        return sums / self.num_examples + self._penalty_value(params)
+
+    def client_loss(self, params: Array, client: int) -> float:
+        """One client's mean loss with the penalty."""
+        x, y = self._rows_of(client)
+        sums, _ = client_losses(x, y, np.array([0, len(y)]), params, self._code)
+        return float(sums[0]) / len(y) + self._penalty_value(params)
+
+    def gradient(self, params: Array, client: int) -> Array:
+        """The gradient of `client_loss` over all the client's rows, in double precision."""
+        x, y = self._rows_of(client)
+        point = np.asarray(params, dtype=np.float64)
+        d = x.shape[1]
+        bias = point[d] if self.model.fit_bias else 0.0
+        slopes = loss_slopes(self._code, x @ point[:d] + bias, y.astype(np.float64)) / len(y)
+        gradient = self._penalty * point
+        gradient[:d] += slopes @ x
+        if self.model.fit_bias:
+            gradient[d] += slopes.sum()
+        return gradient
+
+    def optimum(self) -> Array | None:
+        """The minimiser of F in double precision, found once and kept.
+
+        Least squares always has one: where the minimum is not unique (fewer rows than features, say, and no penalty),
+        the minimiser of least norm. The logistic and squared hinge losses have a single one when l2 > 0 and, if the
+        bias is left out of the penalty, both labels occur; otherwise, and for the plain hinge, the answer is None.
+        """
+        return None if self._optimum is None else self._optimum.copy()
+
+    def fingerprint(self) -> str:
+        """SHA-256 of the data's own fingerprint and of the model's settings."""
+        model = self.model
+        text = f"linear {self.clients.sha256()} {model.loss} {model.l2!r} {model.penalize_bias} {model.fit_bias}"
+        return sha256(text.encode()).hexdigest()
+
+    @cached_property
+    def _optimum(self) -> Array | None:
+        if not self._has_optimum():
+            return None
+        return newton_minimum(Objective(self._x, self._y, self._offsets, self._code, self._penalty))
+
+    def _has_optimum(self) -> bool:
+        if self.model.loss in _QUADRATIC_LOSSES:
+            return True
+        if self._code == HINGE or self.model.l2 == 0:
+            return False
+        bias_held = self.model.penalize_bias or not self.model.fit_bias
+        return bias_held or bool(self._y.min() < self._y.max())
+
+    @cached_property
+    def _penalty(self) -> Array:
+        """The L2 weight of each param."""
+        weights = np.full(self.num_params, float(self.model.l2))
+        if self.model.fit_bias and not self.model.penalize_bias:
+            weights[-1] = 0.0
+        return weights
+
+    def _penalty_value(self, params: Array) -> float:
+        if self.model.l2 == 0:
+            return 0.0
+        return 0.5 * float(np.sum(self._penalty * np.asarray(params, dtype=np.float64) ** 2))
+
+    def _first_client_loss(self, params: Array) -> float:
+        x, y = self._rows_of(0)
+        batches = np.append(np.arange(0, len(y), _PUBLISHED_BATCH), len(y))
+        sums, _ = client_losses(x, y, batches, params, self._code)
+        return float(np.mean(sums / np.diff(batches)))
+
+    def _rows_of(self, client: int) -> tuple[Array, Array]:
+        if not 0 <= client < self.num_clients:
+            raise ConfigError(f"There is no client {client}; clients are 0 … {self.num_clients - 1}.")
+        rows = slice(self._offsets[client], self._offsets[client + 1])
+        return self._x[rows], self._y[rows]

@@ -1,0 +1,88 @@
+"""What an engine may ask of a problem, and what a problem may ask of its data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asyncfed.core.types import Work
+
+Array: TypeAlias = NDArray[Any]
+Initialisation: TypeAlias = Literal["zeros", "torch"]
+
+
+class PackedData(Protocol):
+    """All clients' rows, one client after another: client c owns rows `offsets[c]` to `offsets[c + 1]`."""
+
+    @property
+    def x(self) -> Array: ...
+    @property
+    def y(self) -> Array: ...
+    @property
+    def offsets(self) -> Array: ...
+    def sha256(self) -> str:
+        """The fingerprint of everything held."""
+        ...
+
+
+class Problem(Protocol):
+    """A model, its loss and each client's data. The params are one flat array of `num_params` numbers.
+
+    The objective is the mean over clients of each client's mean loss, F(p) = (1/C) Σ_c (1/n_c) Σ_i f_{c,i}(p), plus any
+    penalty: a small client counts as much as a large one.
+    """
+
+    @property
+    def num_clients(self) -> int: ...
+    @property
+    def num_params(self) -> int: ...
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """What the params are trained in: float32 or float64."""
+        ...
+
+    @property
+    def num_examples(self) -> NDArray[np.int64]:
+        """Rows of each client, shape (C,)."""
+        ...
+
+    def init(self, seed: int, client: int | None = None, how: Initialisation = "zeros") -> Array:
+        """The first params: the server's, or with `client` that client's own draw."""
+        ...
+
+    def local_train(self, params: Array, client: int, work: Work, key: int) -> Array:
+        """The client's params after its local work. All randomness comes from `key`; `params` is left as it was."""
+        ...
+
+    def local_train_many(
+        self, starts: Array, clients: Sequence[int], works: Sequence[Work], keys: Sequence[int], threads: int = 1
+    ) -> Array:
+        """k independent `local_train` from `starts` (k, p), to the last bit the same as one by one."""
+        ...
+
+    def evaluate(self, params: Array, threads: int = 1) -> dict[str, float]:
+        """Named measurements; always `objective` and `pooled_loss` (the mean over all rows), both with any penalty."""
+        ...
+
+    def client_losses(self, params: Array, threads: int = 1) -> Array:
+        """Each client's mean loss with any penalty, shape (C,). Their mean is the objective."""
+        ...
+
+    def client_loss(self, params: Array, client: int) -> float:
+        """One client's mean loss with any penalty."""
+        ...
+
+    def gradient(self, params: Array, client: int) -> Array:
+        """The gradient of `client_loss` over all the client's rows."""
+        ...
+
+    def optimum(self) -> Array | None:
+        """The params that minimise the objective, in double precision, or None where there is no such single point."""
+        ...
+
+    def fingerprint(self) -> str:
+        """SHA-256, in hex, of the data and of everything that shapes the loss."""
+        ...

@@ -1,0 +1,100 @@
+"""Run: what a finished (or interrupted) run left behind, read from its journal and nothing else."""
+
+from __future__ import annotations
+
+import hashlib
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from asyncfed.core.errors import JournalError
+from asyncfed.experiment import Experiment, stored
+from asyncfed.store.journal import Journal
+
+
+class Run:
+    """`evaluations` and `rounds` are dicts of arrays by column; `params` is the last model that was saved."""
+
+    def __init__(self, journal: Journal) -> None:
+        self.journal = journal
+
+    @property
+    def path(self) -> Path | None:
+        return self.journal.path
+
+    @cached_property
+    def header(self) -> dict[str, Any]:
+        return self.journal.header()
+
+    @property
+    def experiment(self) -> Experiment:
+        return stored(self.header["experiment"], self.path)
+
+    @property
+    def verdict(self) -> str:
+        """finished, diverged, starved or interrupted."""
+        return str(self.header["verdict"])
+
+    @property
+    def reason(self) -> str:
+        """A sentence that says why the run ended."""
+        return str(self.header["reason"])
+
+    @property
+    def finished(self) -> bool:
+        return self.verdict != "interrupted"
+
+    @cached_property
+    def params(self) -> np.ndarray:
+        checkpoint = self.journal.checkpoint()
+        if checkpoint is None:
+            raise JournalError(f"{self.path} holds no model yet: the run was interrupted before its first checkpoint.")
+        return checkpoint[1]["params"]
+
+    @cached_property
+    def evaluations(self) -> dict[str, np.ndarray]:
+        return {name: np.array(values) for name, values in self.journal.evaluation_columns().items()}
+
+    @cached_property
+    def rounds(self) -> dict[str, np.ndarray]:
+        return {name: np.array(values) for name, values in self.journal.columns("rounds").items()}
+
+    @property
+    def sha256(self) -> dict[str, str]:
+        """The digests that say whether two runs are the same: of all events in order, and of the model's bytes."""
+        return {"journal": self.journal.sha256(), "params": params_sha256(self.params)}
+
+    def participation(self) -> np.ndarray:
+        """How many merged updates each client contributed."""
+        counts = np.zeros(self.header["num_clients"], np.int64)
+        checkpoint = self.journal.checkpoint()
+        if checkpoint is not None:
+            ledger = checkpoint[0]["ledger"]
+            counts[ledger["clients"]] = ledger["merges"]
+        return counts
+
+    def plot(self) -> Any:
+        """A Matplotlib figure of the run: loss, staleness, clock and who took part."""
+        from asyncfed.report.run_figure import draw_run
+
+        return draw_run(self)
+
+    def __repr__(self) -> str:
+        last = {name: values[-1] for name, values in self.evaluations.items() if len(values)}
+        return (
+            f"Run({self.header['experiment']['name']}: {self.verdict}, round {last.get('round', 0)}, "
+            f"objective {last.get('objective', float('nan')):.6g}, {last.get('elapsed', 0.0):.6g} s)"
+        )
+
+
+def params_sha256(params: np.ndarray) -> str:
+    return hashlib.sha256(np.ascontiguousarray(params).tobytes()).hexdigest()
+
+
+def load(path: Path | str) -> Run:
+    """Open a run's file for reading."""
+    journal = Journal.open(path)
+    journal.rehash()
+    return Run(journal)

@@ -1,0 +1,209 @@
+"""Running experiments: wall-clock, progress, checkpoints, Ctrl-C. What happens inside a run is decided elsewhere."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from asyncfed.core.errors import ConfigError, JournalError
+from asyncfed.core.record import to_plain
+from asyncfed.delays import DelayModel
+from asyncfed.experiment import Experiment, differences, stored
+from asyncfed.problems.protocol import Problem
+from asyncfed.run import Run, load, params_sha256
+from asyncfed.sim.simulation import Simulation
+from asyncfed.store.journal import Journal
+from asyncfed.version import __version__
+
+WATCH_SECONDS = 0.1
+CHECKPOINT_SECONDS = 2.0
+MOST_WAITING_EVENTS = 300_000
+
+
+class Progress(NamedTuple):
+    """How far a run is: what a progress bar needs."""
+
+    rounds: int
+    updates: int
+    elapsed: float
+    objective: float
+
+
+Watcher = Callable[[Progress], None]
+
+
+def run(
+    experiment: Experiment,
+    *,
+    out: Path | str | None = None,
+    problem: Problem | None = None,
+    delays: DelayModel | None = None,
+    threads: int | None = None,
+    watch: Watcher | None = None,
+    force: bool = False,
+    checkpoint_seconds: float = CHECKPOINT_SECONDS,
+) -> Run:
+    """Run an experiment to its end, or until Ctrl-C.
+
+    `out` is the run's file (in memory if None). `problem` and `delays` replace what the experiment describes, for data
+    and clocks of your own. `threads` (default: all cores) changes the speed and nothing else.
+    """
+    problem = experiment.problem() if problem is None else problem
+    experiment.strategy.check(problem.num_clients)
+    delays = experiment.delays.bind(problem.num_clients, experiment.seed) if delays is None else delays
+    header = {
+        "asyncfed": __version__,
+        "experiment": to_plain(experiment),
+        "problem": problem.fingerprint(),
+        "num_clients": problem.num_clients,
+        "verdict": "interrupted",
+        "reason": "it was stopped before its end",
+    }
+    journal = Journal.create(out, header, replace=force)
+    simulation = Simulation(problem, delays, experiment.plan(_threads(threads)), journal)
+    return _drive(simulation, journal, watch, checkpoint_seconds)
+
+
+def resume(
+    path: Path | str,
+    *,
+    experiment: Experiment | None = None,
+    problem: Problem | None = None,
+    delays: DelayModel | None = None,
+    threads: int | None = None,
+    watch: Watcher | None = None,
+    checkpoint_seconds: float = CHECKPOINT_SECONDS,
+) -> Run:
+    """Continue an interrupted run from its last checkpoint, to the bytes it would have reached uninterrupted.
+
+    Pass `experiment`, `problem` or `delays` again if the run was given any that its file cannot hold; they must be the
+    same, and are compared with what the file says.
+    """
+    journal = Journal.open(path, write=True)
+    header = journal.header()
+    experiment = _same_experiment(header, experiment, journal.path)
+    problem = experiment.problem() if problem is None else problem
+    if problem.fingerprint() != header["problem"]:
+        raise JournalError(
+            f"{path} was run on other data or another loss (its problem is {header['problem'][:12]}, this one "
+            f"{problem.fingerprint()[:12]}). Resume with the same problem; nothing was changed."
+        )
+    checkpoint = journal.checkpoint()
+    if header["verdict"] != "interrupted":
+        journal.rehash()
+        return Run(journal)
+    delays = experiment.delays.bind(problem.num_clients, experiment.seed) if delays is None else delays
+    journal.rewind(0 if checkpoint is None else checkpoint[0]["seq"])
+    simulation = Simulation(problem, delays, experiment.plan(_threads(threads)), journal, checkpoint)
+    return _drive(simulation, journal, watch, checkpoint_seconds)
+
+
+class Verification(NamedTuple):
+    """What `verify` found: the digests in the file, those of the run done again, and a sentence for each check."""
+
+    ok: bool
+    lines: tuple[str, ...]
+
+
+def verify(
+    path: Path | str,
+    *,
+    experiment: Experiment | None = None,
+    problem: Problem | None = None,
+    delays: DelayModel | None = None,
+    threads: int | None = None,
+    watch: Watcher | None = None,
+) -> Verification:
+    """Check a finished run's file against its own seal, then do the run again and compare both digests."""
+    recorded = load(path)
+    if not recorded.finished:
+        raise JournalError(f"{path} is not finished, so there is nothing to compare. First `asyncfed resume {path}`.")
+    seal = recorded.header["sha256"]
+    intact = recorded.sha256 == seal
+    experiment = _same_experiment(recorded.header, experiment, recorded.path)
+    again = run(experiment, problem=problem, delays=delays, threads=threads, watch=watch)
+    lines = ["the file agrees with its seal" if intact else "THE FILE WAS CHANGED after the run: it breaks its seal"]
+    for part in ("journal", "params"):
+        same = again.sha256[part] == recorded.sha256[part]
+        lines.append(f"{part}: {'the same' if same else 'NOT the same'} when run again ({again.sha256[part][:16]})")
+    return Verification(intact and again.sha256 == recorded.sha256, tuple(lines))
+
+
+def _same_experiment(header: dict[str, Any], given: Experiment | None, path: Path | None) -> Experiment:
+    if given is None:
+        return stored(header["experiment"], path)
+    changes = differences(header["experiment"], given)
+    if changes:
+        raise JournalError(
+            f"{path} was started with another experiment, and mixing two would be neither. Changed: "
+            f"{'; '.join(changes)}. Resume it as it was, or start a new run with another --out. Nothing was changed."
+        )
+    return given
+
+
+def _threads(threads: int | None) -> int:
+    available = len(os.sched_getaffinity(0)) if "sched_getaffinity" in dir(os) else (os.cpu_count() or 1)
+    if threads is None:
+        return available
+    if threads < 1:
+        raise ConfigError(f"threads is {threads}; it must be at least 1.")
+    return threads
+
+
+def _drive(simulation: Simulation, journal: Journal, watch: Watcher | None, checkpoint_seconds: float) -> Run:
+    """Advance in pieces of about a tenth of a second; in between report, checkpoint, and look for Ctrl-C."""
+    arrivals, saved_at = 64, time.monotonic()
+    with _interruptible() as interrupted:
+        while not simulation.finished and not interrupted.is_set():
+            began = time.monotonic()
+            simulation.advance(arrivals)
+            now = time.monotonic()
+            arrivals = max(1, min(4 * arrivals, int(arrivals * WATCH_SECONDS / max(now - began, 1e-6))))
+            if watch is not None:
+                watch(_progress(simulation))
+            if now - saved_at >= checkpoint_seconds or len(journal.events) > MOST_WAITING_EVENTS:
+                journal.commit(*simulation.checkpoint())
+                saved_at = time.monotonic()
+    _seal(simulation, journal)
+    return Run(journal)
+
+
+def _seal(simulation: Simulation, journal: Journal) -> None:
+    journal.commit(*simulation.checkpoint())
+    if simulation.finished:
+        verdict, reason = simulation.verdict
+        digests = {"journal": journal.sha256(), "params": params_sha256(simulation.params)}
+        journal.commit(None, None, verdict=verdict, reason=reason, sha256=digests)
+
+
+def _progress(simulation: Simulation) -> Progress:
+    objective = simulation.last_metrics.get("objective", float("nan"))
+    return Progress(simulation.rounds, simulation.updates, simulation.elapsed, objective)
+
+
+@contextmanager
+def _interruptible() -> Iterator[threading.Event]:
+    """The first Ctrl-C (or SIGTERM) sets the event, so that the run can stop at a clean moment; the second kills."""
+    interrupted = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield interrupted
+        return
+    before: dict[int, Any] = {}
+
+    def ask_to_stop(number: int, frame: Any) -> None:
+        interrupted.set()
+        signal.signal(number, before[number])
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        before[number] = signal.signal(number, ask_to_stop)
+    try:
+        yield interrupted
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,64 @@
+"""When the model is measured, and what is written down."""
+
+from __future__ import annotations
+
+import json
+from math import isfinite
+from typing import Any, Literal
+
+import numpy as np
+
+from asyncfed.core.errors import ConfigError
+from asyncfed.core.record import Config
+from asyncfed.problems.protocol import Problem
+
+
+class Evaluation(Config):
+    """Measure after every `every` rounds (or merged updates); 0 measures at the start and the end only.
+
+    `distance` also measures the distance to the optimum, where the problem has one. `drift` also measures the paper's
+    client drift, which repeats each training and so doubles the cost. None of this changes the run itself.
+    """
+
+    every: int = 1
+    unit: Literal["round", "update"] = "round"
+    distance: bool = True
+    drift: bool = False
+
+    def __post_init__(self) -> None:
+        if self.every < 0:
+            raise ConfigError(f"evaluation.every is {self.every}; it must be 0 (start and end only) or more.")
+
+
+class Evaluator:
+    """Measures a model and answers with a row of the journal's evaluations (see `schema.EVALUATION_COLUMNS`).
+
+    `pending` collects measurements made between evaluations, for the next row.
+    """
+
+    def __init__(self, problem: Problem, settings: Evaluation, threads: int) -> None:
+        self.last: dict[str, float] = {}
+        self.pending: dict[str, float] = {}
+        self._problem = problem
+        self._settings = settings
+        self._threads = threads
+        self._optimum = problem.optimum() if settings.distance else None
+
+    def due(self, ends_round: bool, round: int, updates: int, merged: int) -> bool:
+        """True if the merge of `merged` updates that led here passed a multiple of `every`."""
+        every = self._settings.every
+        if not every:
+            return False
+        if self._settings.unit == "round":
+            return ends_round and round % every == 0
+        return updates // every > (updates - merged) // every
+
+    def row(self, params: np.ndarray, version: int, round: int, updates: int, elapsed: float) -> tuple[Any, ...]:
+        metrics = dict(self._problem.evaluate(params, threads=self._threads))
+        if self._optimum is not None:
+            metrics["distance"] = float(np.linalg.norm(params.astype(np.float64) - self._optimum))
+        metrics.update(self.pending)
+        self.pending.clear()
+        self.last = metrics
+        finite = {name: float(value) if isfinite(value) else None for name, value in metrics.items()}
+        return updates, version, round, elapsed, json.dumps(finite)

@@ -1,0 +1,227 @@
+"""Carrying out what the server decides: move the vectors, keep the account, write the journal.
+
+It knows no clock: whoever drives it (the simulator's heap, a replayed journal) says what time it is.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from asyncfed.combine import Vectors
+from asyncfed.core.record import to_plain
+from asyncfed.core.server import Server
+from asyncfed.core.types import Dispatch, Drop, Merge, Output, Report, Stop, Work, staleness_of
+from asyncfed.problems.protocol import Problem
+from asyncfed.sim.evaluation import Evaluator
+from asyncfed.store.journal import Journal
+from asyncfed.store.ledger import Ledger
+from asyncfed.store.schema import DISPATCH, DROP, JOIN, LEAVE, LOST, MERGE, REPORT, STOP
+
+
+class Execution:
+    """One run in progress. `on_dispatch` is told of every ticket handed out."""
+
+    def __init__(
+        self,
+        server: Server,
+        vectors: Vectors,
+        ledger: Ledger,
+        journal: Journal,
+        evaluator: Evaluator,
+        own_start: Callable[[int], np.ndarray],
+        divergence_norm: float,
+    ) -> None:
+        self.server = server
+        self.vectors = vectors
+        self.ledger = ledger
+        self.journal = journal
+        self.evaluator = evaluator
+        self.now = 0.0
+        self.diverged = False
+        self.on_dispatch: Callable[[Dispatch], None] = lambda dispatch: None
+        self.on_merge: Callable[[Merge], None] = lambda merge: None
+        self._own_start = own_start
+        self._divergence_norm = divergence_norm
+        self.dispatches: dict[int, Dispatch] = {}
+        self._work: Work | None = None
+        self._work_detail = -1
+        self._forms: dict[Any, int] = {}
+
+    # ---- inputs: each is journalled, handed to the server, and its decisions carried out ----------------------
+
+    def start(self) -> None:
+        self.evaluate()
+        self._carry_out(self.server.start())
+
+    def receive(self, report: Report, energy: float) -> None:
+        """A report has arrived; its trained model is in `vectors.trained`."""
+        outputs = self.server.receive(report)
+        ticket, client, duration = report.ticket, report.client, report.duration
+        detail = None if report.metrics is None else self._interned(report.metrics)
+        self._write(REPORT, ticket, client, duration, energy, detail)
+        self.ledger.reported(duration, energy)
+        self._carry_out(outputs)
+
+    def lose(self, ticket: int, after: float, energy: float) -> None:
+        client = self.vectors.client_of[ticket]
+        outputs = self.server.lose(ticket)
+        self._write(LOST, ticket, client, after, energy, None)
+        self._forget_lost(ticket, energy)
+        self._carry_out(outputs)
+
+    def join(self, client: int, num_examples: int) -> None:
+        outputs = self.server.join(client, num_examples)
+        self._write(JOIN, None, client, float(num_examples), None, None)
+        self._carry_out(outputs)
+
+    def leave(self, client: int) -> None:
+        gone = [t for t, d in self.server.in_flight.items() if d.client == client]
+        outputs = self.server.leave(client)
+        self._write(LEAVE, None, client, None, None, None)
+        for ticket in gone:
+            self._forget_lost(ticket, 0.0)
+        self._carry_out(outputs)
+
+    def halt(self, reason: str) -> None:
+        self._carry_out(self.server.halt(reason))
+
+    def evaluate(self) -> None:
+        server = self.server
+        row = self.evaluator.row(self.vectors.params, server.version, server.round, server.updates, self.now)
+        self.journal.evaluations.append(row)
+
+    # ---- outputs ---------------------------------------------------------------------------------------------
+
+    def _carry_out(self, outputs: Sequence[Output]) -> None:
+        """Versions are counted along: the server has already counted all of them."""
+        version = self.server.version - sum(type(output) is Merge for output in outputs)
+        for output in outputs:
+            if type(output) is Dispatch:
+                self._dispatch(output)
+            elif type(output) is Merge:
+                version += 1
+                self._merge(output, version)
+                if self.diverged:
+                    return
+            elif type(output) is Drop:
+                self._write(DROP, output.ticket, self.vectors.client_of[output.ticket], None, None, output.reason)
+                self.ledger.dropped += 1
+                self._forget(output.ticket)
+            elif type(output) is Stop:
+                self._write(STOP, None, None, None, None, output.reason)
+
+    def _dispatch(self, dispatch: Dispatch) -> None:
+        ticket, client, work = dispatch.ticket, dispatch.client, dispatch.work
+        if work is not self._work:
+            self._work, self._work_detail = work, self._interned(to_plain(work))
+        self.dispatches[ticket] = dispatch
+        downloads = work.start == "server"
+        self.vectors.hand_out(dispatch, None if downloads else self._own_start(client))
+        self.ledger.dispatched(downloads)
+        journal = self.journal
+        seq = journal.next_seq
+        journal.next_seq = seq + 1
+        journal.events.append(
+            (seq, self.now, DISPATCH, ticket, client, dispatch.base_version, None, None, self._work_detail)
+        )
+        self.on_dispatch(dispatch)
+
+    def _merge(self, merge: Merge, version: int) -> None:
+        client_of, dispatches = self.vectors.client_of, self.dispatches
+        single = len(merge.tickets) == 1
+        form = (merge.of, merge.combiner, merge.ends_round) if single else merge
+        detail = self._forms.get(form)
+        if detail is None:
+            detail = self._merge_detail(merge, single)
+            if single:
+                self._forms[form] = detail
+        ticket = merge.tickets[0] if single else None
+        client = client_of[merge.tickets[0]] if single else None
+        journal = self.journal
+        seq = journal.next_seq
+        journal.next_seq = seq + 1
+        weight = merge.weights[0] if single else None
+        journal.events.append((seq, self.now, MERGE, ticket, client, version, weight, merge.keep, detail))
+        self.on_merge(merge)
+        for each in merge.tickets:
+            dispatch = dispatches.pop(each)
+            self.ledger.merged(dispatch.client, staleness_of(dispatch, version - 1))
+        self.vectors.merge(merge)
+        self._after_merge(merge, version)
+
+    def _after_merge(self, merge: Merge, version: int) -> None:
+        server = self.server
+        if merge.ends_round:
+            self.journal.rounds.append(self.ledger.close_round(server.round, version, server.updates, self.now))
+            self._check_divergence()
+        if not self.diverged and self.evaluator.due(merge.ends_round, server.round, server.updates, len(merge.tickets)):
+            self.evaluate()
+
+    def _check_divergence(self) -> None:
+        norm = float(np.linalg.norm(self.vectors.params.astype(np.float64, copy=False)))
+        if not norm <= self._divergence_norm:
+            self.diverged = True
+            self.halt(f"diverged: the model's norm is {norm:.3g} after round {self.server.round}")
+
+    def _merge_detail(self, merge: Merge, single: bool) -> int:
+        form: dict[str, Any] = {"of": merge.of, "ends_round": merge.ends_round}
+        if merge.combiner is not None:
+            form["combiner"] = to_plain(merge.combiner)
+        if not single:
+            form |= {"tickets": merge.tickets, "weights": merge.weights}
+        return self._interned(form)
+
+    # ---- small things ----------------------------------------------------------------------------------------
+
+    def _write(
+        self, kind: int, ticket: int | None, client: int | None, a: float | None, b: float | None, detail: Any
+    ) -> None:
+        journal = self.journal
+        seq = journal.next_seq
+        journal.next_seq = seq + 1
+        if type(detail) is str:
+            detail = self._interned(detail)
+        journal.events.append((seq, self.now, kind, ticket, client, self.server.version, a, b, detail))
+
+    def _interned(self, value: Any) -> int:
+        return self.journal.intern(json.dumps(value, sort_keys=True))
+
+    def _forget_lost(self, ticket: int, energy: float) -> None:
+        self.ledger.lost += 1
+        self.ledger.energy += energy
+        self._forget(ticket)
+
+    def _forget(self, ticket: int) -> None:
+        del self.dispatches[ticket]
+        self.vectors.forget(ticket)
+
+    # ---- checkpoints -----------------------------------------------------------------------------------------
+
+    def snapshot(self) -> dict[str, Any]:
+        return {
+            "now": self.now,
+            "diverged": self.diverged,
+            "server": self.server.snapshot(),
+            "ledger": self.ledger.snapshot(),
+        }
+
+    def restore(self, snapshot: dict[str, Any]) -> None:
+        """Vectors and ledger are restored by whoever makes the Execution; the rest is."""
+        self.now, self.diverged = snapshot["now"], snapshot["diverged"]
+        self.server.restore(snapshot["server"])
+        dispatches = [*self.server.in_flight.values(), *self.server.waiting.values()]
+        self.dispatches = {d.ticket: d for d in dispatches}
+
+
+def own_start_of(problem: Problem, vectors: Vectors, seed: int, how: Any) -> Callable[[int], np.ndarray]:
+    """Which model a client that does not download starts from: its last one, or its own first draw."""
+
+    def own_start(client: int) -> np.ndarray:
+        model = vectors.own.get(client)
+        return problem.init(seed, client=client, how=how) if model is None else model
+
+    return own_start

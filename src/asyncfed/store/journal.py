@@ -1,0 +1,275 @@
+"""The journal: everything that happened in a run, in order, in one SQLite file.
+
+Rows are collected in memory and written together with a checkpoint in one transaction, so a file always ends at a
+moment from which the run can go on: whatever kills the process, the file holds a complete prefix of the run.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from asyncfed.core.errors import JournalError
+from asyncfed.core.record import pack_row
+from asyncfed.store.schema import (
+    APPLICATION_ID,
+    EVALUATION_COLUMNS,
+    EVENT_COLUMNS,
+    KIND_NAMES,
+    ROUND_COLUMNS,
+    SCHEMA_VERSION,
+    TABLES,
+)
+
+Row = tuple[Any, ...]
+
+
+class Journal:
+    """Use `Journal.create` for a new run and `Journal.open` for an existing one.
+
+    `events`, `rounds` and `evaluations` hold rows that wait for the next `commit`.
+    """
+
+    def __init__(self, connection: sqlite3.Connection, path: Path | None) -> None:
+        self.path = path
+        self.events: list[Row] = []
+        self.rounds: list[Row] = []
+        self.evaluations: list[Row] = []
+        self.next_seq = 0
+        self._connection = connection
+        self._detail_ids: dict[str, int] = {}
+        self._new_details: list[tuple[int, str]] = []
+        self._event_digest = hashlib.sha256()
+        self._detail_digest = hashlib.sha256()
+
+    # ---- making and opening ----------------------------------------------------------------------------------
+
+    @classmethod
+    def create(cls, path: Path | str | None, header: dict[str, Any], *, replace: bool = False) -> Journal:
+        """A new journal at `path` (in memory if None). An existing file is only replaced if asked to."""
+        file = None if path is None else Path(path)
+        if file is not None:
+            _make_way(file, replace)
+        with _explained(file):
+            connection = sqlite3.connect(":memory:" if file is None else file, isolation_level=None)
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("PRAGMA synchronous = NORMAL")
+            connection.execute("BEGIN IMMEDIATE")
+            connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+            connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+            for statement in TABLES.split(";\n"):
+                connection.execute(statement)
+            connection.executemany("INSERT INTO kinds VALUES (?, ?)", enumerate(KIND_NAMES))
+            rows = [(name, json.dumps(value, sort_keys=True)) for name, value in header.items()]
+            connection.executemany("INSERT INTO header VALUES (?, ?)", rows)
+            connection.execute("COMMIT")
+        return cls(connection, file)
+
+    @classmethod
+    def open(cls, path: Path | str, *, write: bool = False) -> Journal:
+        """An existing journal, to read or (`write`) to continue at its end."""
+        file = Path(path)
+        if not file.is_file():
+            raise JournalError(f"There is no run at {file}. `asyncfed run --out {file}` makes one.")
+        with _explained(file):
+            connection = sqlite3.connect(file, isolation_level=None)
+            _check_ours(connection, file)
+            if write:
+                connection.execute("PRAGMA synchronous = NORMAL")
+            journal = cls(connection, file)
+            journal._load_details()
+        return journal
+
+    def close(self) -> None:
+        self._connection.close()
+
+    # ---- writing ---------------------------------------------------------------------------------------------
+
+    def intern(self, text: str) -> int:
+        """The number under which this text is stored; the same text always gets the same number."""
+        number = self._detail_ids.get(text)
+        if number is None:
+            number = len(self._detail_ids)
+            self._detail_ids[text] = number
+            self._new_details.append((number, text))
+        return number
+
+    def commit(self, state: dict[str, Any] | None, arrays: dict[str, np.ndarray] | None, **header: Any) -> None:
+        """Write all waiting rows, a checkpoint if given, and header values, in one transaction."""
+        with _explained(self.path):
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                self._insert(state, arrays, header)
+                self._connection.execute("COMMIT")
+            except BaseException:
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
+                raise
+        self._digest(self.events, self._new_details)
+        self.events, self.rounds, self.evaluations, self._new_details = [], [], [], []
+
+    def _insert(
+        self, state: dict[str, Any] | None, arrays: dict[str, np.ndarray] | None, header: dict[str, Any]
+    ) -> None:
+        write = self._connection.executemany
+        write("INSERT INTO details VALUES (?, ?)", self._new_details)
+        write(f"INSERT INTO events VALUES ({_marks(EVENT_COLUMNS)})", self.events)
+        write(f"INSERT OR REPLACE INTO rounds VALUES ({_marks(ROUND_COLUMNS)})", self.rounds)
+        write(f"INSERT OR REPLACE INTO evaluations VALUES ({_marks(EVALUATION_COLUMNS)})", self.evaluations)
+        write("INSERT OR REPLACE INTO header VALUES (?, ?)", [(k, json.dumps(v)) for k, v in header.items()])
+        if state is not None and arrays is not None:
+            blob = io.BytesIO()
+            np.savez(blob, **arrays)  # type: ignore[arg-type]
+            self._connection.execute("DELETE FROM checkpoints")
+            row = (self.next_seq, json.dumps(state), blob.getvalue())
+            self._connection.execute("INSERT INTO checkpoints VALUES (?, ?, ?)", row)
+
+    def _digest(self, events: list[Row], details: list[tuple[int, str]]) -> None:
+        self._event_digest.update(b"".join(map(pack_row, events)))
+        self._detail_digest.update(b"".join(map(pack_row, details)))
+
+    # ---- reading ---------------------------------------------------------------------------------------------
+
+    def sha256(self) -> str:
+        """The digest of all committed events. Evaluations, checkpoints and commit times do not enter it."""
+        return hashlib.sha256(self._event_digest.digest() + self._detail_digest.digest()).hexdigest()
+
+    def header(self) -> dict[str, Any]:
+        rows = self._query("SELECT name, value FROM header")
+        return {name: json.loads(value) for name, value in rows}
+
+    def event_rows(self) -> Iterator[Row]:
+        """Committed events in order, with the text of their detail in place of its number."""
+        with _explained(self.path):
+            yield from self._connection.execute(
+                "SELECT seq, time, kind, ticket, client, version, a, b, text FROM events "
+                "LEFT JOIN details ON events.detail = details.id ORDER BY seq"
+            )
+
+    def columns(self, table: str) -> dict[str, list[Any]]:
+        """A whole table ("rounds", or "readable_events") by column."""
+        with _explained(self.path):
+            cursor = self._connection.execute(f"SELECT * FROM {table}")
+            names = [column[0] for column in cursor.description]
+            rows = cursor.fetchall()
+        return {name: [row[i] for row in rows] for i, name in enumerate(names)}
+
+    def evaluation_columns(self) -> dict[str, list[Any]]:
+        """Evaluations by column, one column a metric; a metric that was not measured is NaN."""
+        table = self.columns("evaluations")
+        metrics = [json.loads(text) for text in table.pop("metrics")]
+        names = dict.fromkeys(name for row in metrics for name in row)
+        for name in names:
+            values = [row.get(name) for row in metrics]
+            table[name] = [float("nan") if value is None else value for value in values]
+        return table
+
+    def checkpoint(self) -> tuple[dict[str, Any], dict[str, np.ndarray]] | None:
+        """The last checkpoint, or None if the run never got that far. No pickles are ever read."""
+        rows = self._query("SELECT seq, state, arrays FROM checkpoints ORDER BY seq DESC LIMIT 1")
+        if not rows:
+            return None
+        seq, state, blob = rows[0]
+        try:
+            with np.load(io.BytesIO(blob), allow_pickle=False) as file:
+                arrays = {name: file[name] for name in file.files}
+            return {**json.loads(state), "seq": seq}, arrays
+        except (ValueError, OSError, KeyError) as error:
+            raise JournalError(
+                f"The checkpoint in {self.path} cannot be read ({error}); the run must begin anew."
+            ) from error
+
+    def rewind(self, seq: int) -> None:
+        """Forget events from `seq` on and take up writing there; the digest is computed anew from what stays."""
+        with _explained(self.path):
+            self._connection.execute("DELETE FROM events WHERE seq >= ?", (seq,))
+        self.next_seq = seq
+        self.rehash()
+
+    def rehash(self) -> None:
+        """Compute the digest from the file itself, as a reader who trusts nobody would."""
+        self._event_digest, self._detail_digest = hashlib.sha256(), hashlib.sha256()
+        with _explained(self.path):
+            cursor = self._connection.execute("SELECT * FROM events ORDER BY seq")
+            while rows := cursor.fetchmany(10_000):
+                self._digest(rows, [])
+            self._digest([], self._connection.execute("SELECT id, text FROM details ORDER BY id").fetchall())
+
+    def _query(self, sql: str) -> list[Row]:
+        with _explained(self.path):
+            return self._connection.execute(sql).fetchall()
+
+    def _load_details(self) -> None:
+        self._detail_ids = {text: number for number, text in self._query("SELECT id, text FROM details")}
+
+
+def _marks(columns: tuple[str, ...]) -> str:
+    return ", ".join("?" * len(columns))
+
+
+def _make_way(file: Path, replace: bool) -> None:
+    if file.exists():
+        if not replace:
+            raise JournalError(
+                f"{file} exists already, and nothing was overwritten. Continue it with `asyncfed resume {file}`, "
+                "choose another --out, or replace it with --force."
+            )
+        with _explained(file):
+            _check_ours(sqlite3.connect(file), file)  # never delete what is not a run
+            for name in (file, file.with_name(file.name + "-wal"), file.with_name(file.name + "-shm")):
+                name.unlink(missing_ok=True)
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise JournalError(
+            f"The folder {file.parent} cannot be made ({error.strerror}). Choose another --out."
+        ) from error
+
+
+def _check_ours(connection: sqlite3.Connection, file: Path) -> None:
+    application = connection.execute("PRAGMA application_id").fetchone()[0]
+    version = connection.execute("PRAGMA user_version").fetchone()[0]
+    if application != APPLICATION_ID:
+        raise JournalError(f"{file} is a SQLite database, but not an AsyncFed run; it is left untouched.")
+    if version != SCHEMA_VERSION:
+        raise JournalError(
+            f"{file} was written with schema version {version}; this AsyncFed reads version {SCHEMA_VERSION}. "
+            "Use the AsyncFed that wrote it."
+        )
+
+
+@contextmanager
+def _explained(path: Path | None) -> Iterator[None]:
+    """Say in words what SQLite's errors mean for the run in hand."""
+    try:
+        yield
+    except sqlite3.IntegrityError as error:
+        raise JournalError(
+            f"{path} was changed by someone else while this run was writing to it ({error}). "
+            "Two processes must not write to one run; stop the other one and `asyncfed resume`."
+        ) from error
+    except sqlite3.Error as error:
+        raise JournalError(_meaning(str(error), path)) from error
+
+
+def _meaning(message: str, path: Path | None) -> str:
+    if "full" in message:
+        return (
+            f"The disk that holds {path} is full. Everything up to the last checkpoint is safe; "
+            f"make room, then `asyncfed resume {path}`."
+        )
+    if "unable to open" in message or "readonly" in message:
+        return f"{path} cannot be written ({message}). Check the folder's permissions or choose another --out."
+    if "locked" in message:
+        return f"{path} is being written by another process ({message}). Wait for it, or stop it."
+    if "not a database" in message or "malformed" in message or "disk I/O" in message or "no such table" in message:
+        return f"{path} is damaged or not an AsyncFed run ({message}). It is left untouched; restore it from a copy."
+    return f"{path}: SQLite says: {message}."

@@ -1,0 +1,57 @@
+"""The shape of a run's file. Change it, and SCHEMA_VERSION goes up by one."""
+
+from __future__ import annotations
+
+APPLICATION_ID = 0x41464C31  # "AFL1": tells our files from other people's SQLite databases
+SCHEMA_VERSION = 1
+
+DISPATCH, REPORT, MERGE, DROP, LOST, JOIN, LEAVE, STOP = range(8)
+KIND_NAMES = ("dispatch", "report", "merge", "drop", "lost", "join", "leave", "stop")
+
+#   kind      ticket  client  version            a                    b                     detail (interned JSON)
+#   dispatch  x       x       downloaded         -                    -                     the work
+#   report    x       x       at arrival         duration, s          energy, J             examples, metrics, if unusual
+#   merge     x       x       after the merge    weight               keep                  payload, rule, end of round
+#             (several tickets: ticket, client, a are null and detail lists tickets and weights)
+#   drop      x       x       now                -                    -                     reason
+#   lost      x       x       now                seconds since start  energy, J             -
+#   join      -       x       now                examples             -                     -
+#   leave     -       x       now                -                    -                     -
+#   stop      -       -       now                -                    -                     reason
+EVENT_COLUMNS = ("seq", "time", "kind", "ticket", "client", "version", "a", "b", "detail")
+
+ROUND_COLUMNS = (
+    "round",
+    "version",
+    "updates",
+    "elapsed",
+    "delay_spread",
+    "longest",
+    "cumulative_spread",
+    "cumulative_longest",
+    "energy",
+    "bytes_down",
+    "bytes_up",
+    "staleness_mean",
+    "staleness_max",
+    "lost",
+    "dropped",
+    "participants",
+    "jain_index",
+)
+
+EVALUATION_COLUMNS = ("updates", "version", "round", "elapsed", "metrics")
+
+TABLES = f"""
+CREATE TABLE header (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE details (id INTEGER PRIMARY KEY, text TEXT NOT NULL);
+CREATE TABLE events (seq INTEGER PRIMARY KEY, time REAL NOT NULL, kind INTEGER NOT NULL, ticket INTEGER,
+                     client INTEGER, version INTEGER NOT NULL, a REAL, b REAL, detail INTEGER);
+CREATE TABLE rounds ({", ".join(ROUND_COLUMNS)}, PRIMARY KEY (round));
+CREATE TABLE evaluations (updates INTEGER PRIMARY KEY, version INTEGER, round INTEGER, elapsed REAL, metrics TEXT);
+CREATE TABLE checkpoints (seq INTEGER PRIMARY KEY, state TEXT NOT NULL, arrays BLOB NOT NULL);
+CREATE TABLE kinds (kind INTEGER PRIMARY KEY, name TEXT NOT NULL);
+CREATE VIEW readable_events AS
+    SELECT seq, time, name AS event, ticket, client, version, a, b, text AS detail
+    FROM events JOIN kinds USING (kind) LEFT JOIN details ON events.detail = details.id ORDER BY seq;
+"""

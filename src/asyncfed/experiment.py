@@ -6,7 +6,7 @@ import json
 import re
 import tomllib
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, get_args, get_type_hints
 
 import tomli_w
 
@@ -18,7 +18,7 @@ from asyncfed.delays import Delays
 from asyncfed.problems.linear import Linear, LinearModel
 from asyncfed.problems.protocol import Initialisation
 from asyncfed.sim.evaluation import Evaluation
-from asyncfed.sim.simulation import Churn, Plan
+from asyncfed.sim.plan import Churn, Plan
 from asyncfed.strategies import AFL, ShippedStrategy
 
 NOT_PART_OF_THE_RUN = frozenset({"name", "evaluation"})
@@ -26,7 +26,7 @@ NOT_PART_OF_THE_RUN = frozenset({"name", "evaluation"})
 
 
 class Experiment(Config):
-    """What is learnt (`data`, `split`, `model`), by whom (`num_clients`), how (`strategy`), on what clock (`delays`)."""
+    """What is learnt (`data`, `split`, `model`), by how many, how (`strategy`), and on what clock (`delays`)."""
 
     name: str = "experiment"
     seed: int = 0
@@ -193,15 +193,9 @@ def _options(path: str) -> list[Any]:
     """The record types a dotted path of an experiment may hold."""
     options: list[Any] = [Experiment]
     for step in filter(None, re.sub(r"\[\.*\d*\]", "", path).split(".")):
-        annotations = [_hints(option).get(step) for option in options]
+        annotations = [get_type_hints(option).get(step) for option in options]
         options = [leaf for annotation in annotations for leaf in _records_in(annotation)]
     return options
-
-
-def _hints(record: Any) -> dict[str, Any]:
-    from typing import get_type_hints
-
-    return get_type_hints(record)
 
 
 def _records_in(annotation: Any) -> list[Any]:

@@ -11,12 +11,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from asyncfed.core.errors import ConfigError, JournalError
-from asyncfed.core.record import to_plain
+from asyncfed.core.errors import ConfigError, JournalError, ProtocolError
+from asyncfed.core.record import replace, to_plain
 from asyncfed.delays import DelayModel
 from asyncfed.experiment import Experiment, differences, stored
 from asyncfed.problems.protocol import Problem
 from asyncfed.run import Run, load, params_sha256
+from asyncfed.sim.evaluation import Evaluation
+from asyncfed.sim.replay import replay
 from asyncfed.sim.simulation import Simulation
 from asyncfed.store.journal import Journal
 from asyncfed.version import __version__
@@ -89,11 +91,7 @@ def resume(
     header = journal.header()
     experiment = _same_experiment(header, experiment, journal.path)
     problem = experiment.problem() if problem is None else problem
-    if problem.fingerprint() != header["problem"]:
-        raise JournalError(
-            f"{path} was run on other data or another loss (its problem is {header['problem'][:12]}, this one "
-            f"{problem.fingerprint()[:12]}). Resume with the same problem; nothing was changed."
-        )
+    _check_problem(header, problem, path)
     checkpoint = journal.checkpoint()
     if header["verdict"] != "interrupted":
         journal.rehash()
@@ -105,7 +103,7 @@ def resume(
 
 
 class Verification(NamedTuple):
-    """What `verify` found: the digests in the file, those of the run done again, and a sentence for each check."""
+    """What `verify` found: whether all is well, and a sentence for each check."""
 
     ok: bool
     lines: tuple[str, ...]
@@ -116,23 +114,44 @@ def verify(
     *,
     experiment: Experiment | None = None,
     problem: Problem | None = None,
-    delays: DelayModel | None = None,
     threads: int | None = None,
-    watch: Watcher | None = None,
+    watch: Callable[[int], None] | None = None,
 ) -> Verification:
-    """Check a finished run's file against its own seal, then do the run again and compare both digests."""
+    """Check a finished run's file against its own seal, then replay its journal and compare events and model.
+
+    The replay hands the recorded arrivals to a new server and does every training and merge again. `watch` is told
+    how many reports are done.
+    """
     recorded = load(path)
     if not recorded.finished:
         raise JournalError(f"{path} is not finished, so there is nothing to compare. First `asyncfed resume {path}`.")
+    experiment = _same_experiment(recorded.header, experiment, recorded.path)
+    problem = experiment.problem() if problem is None else problem
+    _check_problem(recorded.header, problem, path)
     seal = recorded.header["sha256"]
     intact = recorded.sha256 == seal
-    experiment = _same_experiment(recorded.header, experiment, recorded.path)
-    again = run(experiment, problem=problem, delays=delays, threads=threads, watch=watch)
     lines = ["the file agrees with its seal" if intact else "THE FILE WAS CHANGED after the run: it breaks its seal"]
-    for part in ("journal", "params"):
-        same = again.sha256[part] == recorded.sha256[part]
-        lines.append(f"{part}: {'the same' if same else 'NOT the same'} when run again ({again.sha256[part][:16]})")
-    return Verification(intact and again.sha256 == recorded.sha256, tuple(lines))
+    again = Journal.create(None, {})
+    try:
+        plan = replace(experiment.plan(_threads(threads)), evaluation=Evaluation(every=0, distance=False))
+        for reports in replay(problem, plan, recorded.journal.event_rows(), again):
+            if watch is not None:
+                watch(reports)
+    except (JournalError, ProtocolError) as error:
+        return Verification(False, (*lines, f"THE JOURNAL CANNOT BE REPLAYED: {error}"))
+    replayed = Run(again).sha256
+    for part, digest in replayed.items():
+        same = digest == recorded.sha256[part]
+        lines.append(f"{part}: {'the same' if same else 'NOT THE SAME'} when replayed ({digest[:16]})")
+    return Verification(intact and replayed == recorded.sha256, tuple(lines))
+
+
+def _check_problem(header: dict[str, Any], problem: Problem, path: Path | str) -> None:
+    if problem.fingerprint() != header["problem"]:
+        raise JournalError(
+            f"{path} was run on other data or another loss (its problem is {header['problem'][:12]}, this one "
+            f"{problem.fingerprint()[:12]}). Give the same problem again; nothing was changed."
+        )
 
 
 def _same_experiment(header: dict[str, Any], given: Experiment | None, path: Path | None) -> Experiment:
@@ -194,9 +213,9 @@ def _interruptible() -> Iterator[threading.Event]:
     if threading.current_thread() is not threading.main_thread():
         yield interrupted
         return
-    before: dict[int, Any] = {}
+    before: dict[signal.Signals, Any] = {}
 
-    def ask_to_stop(number: int, frame: Any) -> None:
+    def ask_to_stop(number: Any, frame: Any) -> None:
         interrupted.set()
         signal.signal(number, before[number])
 

@@ -1,4 +1,4 @@
-"""The bulk uniform numbers are the scalar ones."""
+"""The fast uniform numbers are those of `core.random`, one by one and in bulk."""
 
 from __future__ import annotations
 
@@ -7,7 +7,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from asyncfed.core.random import draw_key, purpose_key, unit
-from asyncfed.delays.keyed import client_unit, client_units
+from asyncfed.delays.keyed import client_unit, client_units, keyed_unit
+
+WORDS = st.integers(0, 2**64 - 1)
+
+
+@given(WORDS, st.integers(0, 2**40), st.integers(0, 2**40))
+def test_one_number_is_that_of_the_written_definition(purpose: int, client: int, ticket: int) -> None:
+    assert keyed_unit(purpose, client, ticket) == unit(draw_key(purpose, client, ticket))
 
 
 @settings(max_examples=30)

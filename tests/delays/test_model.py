@@ -162,10 +162,16 @@ def test_a_trace_replaces_compute_and_slowness_still_counts(tmp_path: Path) -> N
     path = tmp_path / "trace.csv"
     path.write_text("client,seconds\n0,1.5\n0,2.5\n1,4\n")
     model = Delays(trace=str(path), slowness=Constant(value=2.0), upload=Constant(value=0.5)).bind(3, 0)
-    assert [model.timing(0, ticket, WORK, 1) for ticket in (0, 1, 2)] == [
-        Timing(0.0, seconds, 0.5, False) for seconds in (3.0, 5.0, 3.0)
-    ]
-    assert model.timing(2, 2, WORK, 1).compute == 8.0
+    own = [model.timing(0, ticket, WORK, 1) for ticket in range(30)]
+    assert set(own) == {Timing(0.0, 3.0, 0.5, False), Timing(0.0, 5.0, 0.5, False)}
+    assert {model.timing(2, ticket, WORK, 1).compute for ticket in range(30)} == {3.0, 5.0, 8.0}
+
+
+def test_a_trace_is_drawn_anew_under_another_seed(tmp_path: Path) -> None:
+    path = tmp_path / "trace.csv"
+    path.write_text("client,seconds\n0,1\n0,2\n0,3\n")
+    runs = {tuple(Delays(trace=str(path)).bind(1, s).timing(0, t, WORK, 1) for t in range(20)) for s in range(3)}
+    assert len(runs) == 3
 
 
 def test_every_bound_model_is_a_delay_model() -> None:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from asyncfed.core.errors import ConfigError, DataError
 from asyncfed.core.random import Stream
-from asyncfed.kernels import reference, sgd
+from asyncfed.kernels import reference, sgd, sgd_loops
 from asyncfed.kernels.losses import HINGE, LEAST_SQUARES, LOSS_CODES, MSE, loss_values
 from asyncfed.kernels.threads import SMALL
 
@@ -26,7 +26,7 @@ def train_one(x, y, start, key=KEY, *, epochs=1, batch=32, lr=0.1, decay=0.0, pr
         np.array([epochs]),
         np.array([batch]),
         np.array([lr]),
-        np.array([decay]),
+        np.atleast_1d(decay),
         np.array([prox]),
         loss_code,
         **options,
@@ -48,7 +48,7 @@ def test_shuffles_are_those_of_the_twin_epoch_after_epoch(n, key, epochs):
     fast, word = np.arange(n, dtype=np.uint32), np.uint64(key)
     slow, stream = list(range(n)), Stream(key)
     for _ in range(epochs):
-        word = np.uint64(sgd._shuffle(fast, word))
+        word = np.uint64(sgd_loops.shuffle(fast, word))
         reference.shuffle(slow, stream)
         assert fast.tolist() == slow
     assert sorted(slow) == list(range(n))
@@ -58,7 +58,7 @@ def test_every_order_of_four_rows_is_about_equally_likely():
     counts = {}
     for key in range(4800):
         order = np.arange(4, dtype=np.uint32)
-        sgd._shuffle(order, np.uint64(key * 0x1234_5678_9ABC_DEF1 % 2**64))
+        sgd_loops.shuffle(order, np.uint64(key * 0x1234_5678_9ABC_DEF1 % 2**64))
         counts[tuple(order)] = counts.get(tuple(order), 0) + 1
     assert len(counts) == 24
     chi_square = sum((count - 200) ** 2 / 200 for count in counts.values())
@@ -223,3 +223,5 @@ def test_errors_name_the_fault():
         train_one(np.asfortranarray(x), y, start)
     with pytest.raises(DataError, match=r"y has dtype float32.*needs x's dtype float64"):
         train_one(x, y.astype(np.float32), start)
+    with pytest.raises(DataError, match=r"decay has shape \(2,\); there are 1 tasks, one value each"):
+        train_one(x, y, start, decay=[0.0, 0.0])

@@ -12,6 +12,7 @@ from asyncfed.core.record import ValidationError, from_plain, to_plain
 from asyncfed.core.types import Work
 from asyncfed.kernels import reference
 from asyncfed.kernels.losses import CLASSIFICATION_LOSSES, LOSS_CODES, loss_values
+from asyncfed.problems import linear
 from asyncfed.problems.linear import Linear, LinearModel
 
 
@@ -108,6 +109,45 @@ def test_many_trainings_are_the_single_ones_to_the_last_bit(dtype, same):
 def test_no_tasks_give_no_params():
     problem = Linear(random_clients())
     assert problem.local_train_many(np.empty((0, 5)), [], [], []).shape == (0, 5)
+    assert [part.shape for part in problem.local_path_moments(np.empty((0, 5)), [], [], [])] == [(0,), (0, 5), (0,)]
+
+
+@pytest.mark.parametrize("count", [3, linear._MOST_SHARED + 1])
+def test_equal_works_train_alike_call_after_call_whether_or_not_they_are_one_object(count):
+    problem = Linear(random_clients(5), "logistic")
+    clients, keys = [k % 3 for k in range(count)], list(range(count))
+    starts = np.random.default_rng(1).normal(size=(count, 5))
+    shared = [Work(learning_rate=0.5)] * count
+    first, again, apart, other = (
+        problem.local_train_many(starts, clients, works, keys).tobytes()
+        for works in (
+            shared,
+            shared,
+            [Work(learning_rate=0.5) for _ in range(count)],
+            [Work(learning_rate=0.4)] * count,
+        )
+    )
+    assert first == again == apart != other
+
+
+def test_drift_from_the_moments_is_that_of_every_point_of_the_path():
+    data = random_clients(3)
+    problem = Linear(data, "squared_hinge", l2=0.1, penalize_bias=False)
+    rng = np.random.default_rng(0)
+    starts, server = rng.normal(size=(3, 5)), rng.normal(size=5)
+    works = [Work(epochs=1 + k, batch_size=8, learning_rate=0.05, decay=0.5, proximal=0.2 * k) for k in range(3)]
+    clients, keys = [2, 0, 2], [7, 8, 9]
+    steps, sums, squares = problem.local_path_moments(starts, clients, works, keys, threads=2)
+    gaps = starts - server
+    measured = squares + 2 * (sums * gaps).sum(axis=1) + steps * (gaps**2).sum(axis=1)
+    for k, (client, work) in enumerate(zip(clients, works, strict=True)):
+        rows = slice(data.offsets[client], data.offsets[client + 1])
+        path = reference.train_path(
+            data.x[rows], data.y[rows], starts[k], keys[k], epochs=work.epochs, batch=8, lr=0.05, decay=0.5,
+            prox=work.proximal, loss_code=LOSS_CODES["squared_hinge"], l2=0.1, penalize_bias=False,
+        )  # fmt: skip
+        np.testing.assert_allclose(problem.local_train(starts[k], client, work, keys[k]), path[-1], rtol=1e-11)
+        assert measured[k] == pytest.approx(sum(((point - server) ** 2).sum() for point in path[:-1]), rel=1e-11)
 
 
 def test_training_lowers_the_loss():
@@ -174,5 +214,7 @@ def test_errors_name_the_fault():
         problem.client_loss(problem.init(0), -1)
     with pytest.raises(ConfigError, match="2 clients but 1 works"):
         problem.local_train_many(np.zeros((2, 5)), [0, 1], [Work()], [0, 1])
+    with pytest.raises(DataError, match=r"keys has shape \(1,\); there are 2 tasks, one value each"):
+        problem.local_path_moments(np.zeros((2, 5)), [0, 1], [Work()] * 2, [0])
     with pytest.raises(ConfigError, match='Did you mean "torch"'):
         problem.init(0, how="torc")

@@ -1,10 +1,11 @@
 """The mean of the latest model received from every client: the paper's Algorithm 1 taken literally.
 
-    x = x0 + (1/total) * sum over clients heard from of share_c * (slot_c - x0)
+    x = x0 + sum over clients heard from of (share_c / total) * (slot_c - x0)
 
 so a client not heard from counts as x0. An arrival moves its client's slot by the merge's weight (1 replaces it, less
-moves it part of the way). The sum is kept up to date and recomputed from the slots once every as many merges as there
-are slots, so rounding cannot build up and the cost of a merge stays proportional to the number of parameters.
+moves it part of the way), and x by what that changes. Once every as many merges as there are slots, and whenever shares
+or total change, x is computed from the slots anew: rounding cannot build up, and a merge costs no more than a few
+passes over the parameters.
 """
 
 from __future__ import annotations
@@ -15,52 +16,50 @@ from asyncfed.combine.protocol import Arrays, Batch
 
 
 class LatestMemory:
-    """Slots in the order in which clients were first heard from; `row_of[c]` is client c's, or -1."""
+    """Slots in the order in which clients were first heard from; `row_of[c]` is client c's."""
 
-    __slots__ = ("count", "merges_left", "origin", "row_of", "shares", "slots", "total")
+    __slots__ = ("merges_left", "origin", "row_of", "shares", "slots", "total")
 
     def __init__(self, origin: np.ndarray) -> None:
         self.origin = origin
         self.slots = np.empty((0, origin.size), origin.dtype)
-        self.shares = np.empty(0, np.float64)
-        self.row_of = np.full(0, -1, np.int64)
-        self.count = 0
-        self.merges_left = 0
-        self.total = np.zeros_like(origin)
+        self.shares: list[float] = []
+        self.row_of: dict[int, int] = {}
+        self.merges_left = 64
+        self.total = 0.0
 
-    def row(self, client: int) -> int:
-        """The client's slot; made, holding the origin, if it has none."""
-        if client >= self.row_of.size:
-            grown = np.full(max(client + 1, 2 * self.row_of.size, 16), -1, np.int64)
-            grown[: self.row_of.size] = self.row_of
-            self.row_of = grown
-        row = self.row_of.item(client)
-        if row < 0:
-            row = self.count
-            if row == self.slots.shape[0]:
-                self._grow(max(16, 2 * row))
-            self.slots[row] = self.origin
-            self.shares[row] = 0.0
-            self.row_of[client] = row
-            self.count = row + 1
+    def new_row(self, client: int, share: float) -> int:
+        """A slot that holds the origin, for a client first heard from."""
+        row = len(self.shares)
+        if row == self.slots.shape[0]:
+            grown = np.empty((max(16, 2 * row), self.origin.size), self.origin.dtype)
+            grown[:row] = self.slots
+            self.slots = grown
+        self.slots[row] = self.origin
+        self.shares.append(share)
+        self.row_of[client] = row
         return row
 
-    def _grow(self, capacity: int) -> None:
-        slots = np.empty((capacity, self.origin.size), self.origin.dtype)
-        slots[: self.count] = self.slots[: self.count]
-        shares = np.zeros(capacity)
-        shares[: self.count] = self.shares[: self.count]
-        self.slots, self.shares = slots, shares
+    def forget(self, client: int) -> bool:
+        """The client counts for nothing; should it come back, it begins at the origin. True if it counted before."""
+        row = self.row_of.get(client)
+        if row is None:
+            return False
+        self.slots[row] = self.origin
+        counted, self.shares[row] = self.shares[row] != 0.0, 0.0
+        return counted
 
-    def recompute(self) -> None:
-        n = self.count
-        weighted = (self.slots[:n] - self.origin) * self.shares[:n, None]
-        self.total = weighted.sum(axis=0).astype(self.origin.dtype)
-        self.merges_left = max(64, n)
+    def mean(self) -> np.ndarray:
+        """x, from the slots themselves."""
+        shares = np.array(self.shares, np.float64)
+        deviations = (self.slots[: len(shares)] - self.origin) * (shares / self.total)[:, None]
+        self.merges_left = max(64, len(shares))
+        mean: np.ndarray = (deviations.sum(axis=0) + self.origin).astype(self.origin.dtype)
+        return mean
 
 
 class LatestAverage:
-    """Settings of a merge: `shares` (one a ticket), `total` (over all clients), `forget` (clients that have left)."""
+    """Settings, in this order: `shares` (one a ticket), `total` (over all clients), `forget` (clients that left)."""
 
     name = "latest_average"
 
@@ -70,57 +69,51 @@ class LatestAverage:
     def apply(
         self, memory: LatestMemory, params: np.ndarray, batch: Batch
     ) -> tuple[np.ndarray, LatestMemory, dict[str, float]]:
-        settings = dict(batch.settings)
-        for payload, weight, client, share in zip(
-            batch.payloads, batch.weights, batch.clients, settings["shares"], strict=True
-        ):
-            _move_slot(memory, client, payload, weight, float(share))
-        for client in settings["forget"]:
-            _set_share(memory, memory.row(client), 0.0)
+        (_, shares), (_, total), (_, forget) = batch.settings
+        anew = total != memory.total
+        memory.total = total
         memory.merges_left -= 1
-        if memory.merges_left < 0:
-            memory.recompute()
-        if not settings["total"]:
-            return params, memory, {}
-        mean = memory.total / settings["total"]
-        mean += memory.origin
-        return mean, memory, {}
+        for payload, weight, client, share in zip(batch.payloads, batch.weights, batch.clients, shares, strict=True):
+            row = memory.row_of.get(client)
+            if row is None:
+                row = memory.new_row(client, share)
+            elif memory.shares[row] != share:
+                memory.shares[row] = share
+                anew = True
+            change = _move(memory.slots[row], payload, weight)
+            if total:
+                change *= share / total
+                change += params
+                params = change
+        for client in forget:
+            anew |= memory.forget(client)
+        if total and (anew or memory.merges_left < 0):
+            params = memory.mean()
+        return params, memory, {}
 
     def dump(self, memory: LatestMemory) -> Arrays:
-        n = memory.count
         return {
             "origin": memory.origin,
-            "slots": memory.slots[:n],
-            "shares": memory.shares[:n],
-            "row_of": memory.row_of,
-            "total": memory.total,
-            "merges_left": np.array(memory.merges_left),
+            "slots": memory.slots[: len(memory.shares)],
+            "shares": np.array(memory.shares, np.float64),
+            "clients": np.array(list(memory.row_of), np.int64),
+            "numbers": np.array([memory.total, memory.merges_left], np.float64),
         }
 
     def load(self, arrays: Arrays) -> LatestMemory:
         memory = LatestMemory(arrays["origin"])
-        memory.slots, memory.shares = arrays["slots"].copy(), arrays["shares"].copy()
-        memory.row_of, memory.total = arrays["row_of"].copy(), arrays["total"].copy()
-        memory.count, memory.merges_left = memory.slots.shape[0], int(arrays["merges_left"])
+        memory.slots, memory.shares = arrays["slots"].copy(), arrays["shares"].tolist()
+        memory.row_of = {client: row for row, client in enumerate(arrays["clients"].tolist())}
+        memory.total, memory.merges_left = float(arrays["numbers"][0]), int(arrays["numbers"][1])
         return memory
 
 
-def _move_slot(memory: LatestMemory, client: int, payload: np.ndarray, weight: float, share: float) -> None:
-    row = memory.row(client)
-    if memory.shares.item(row) != share:
-        _set_share(memory, row, share)
-    slot = memory.slots[row]
-    change = payload - slot
+def _move(slot: np.ndarray, payload: np.ndarray, weight: float) -> np.ndarray:
+    """Move a slot towards the payload; answer with how far it went."""
+    change: np.ndarray = payload - slot
     if weight == 1.0:
         slot[:] = payload
     else:
         change *= weight
         slot += change
-    if share != 1.0:
-        change *= share
-    memory.total += change
-
-
-def _set_share(memory: LatestMemory, row: int, share: float) -> None:
-    memory.total += (memory.slots[row] - memory.origin) * (share - memory.shares.item(row))
-    memory.shares[row] = share
+    return change

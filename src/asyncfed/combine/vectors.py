@@ -11,7 +11,7 @@ import numpy as np
 from asyncfed.combine.latest_average import LatestAverage
 from asyncfed.combine.protocol import Arrays, Batch, Combiner
 from asyncfed.core.errors import StrategyError, did_you_mean
-from asyncfed.core.types import Dispatch, Merge
+from asyncfed.core.types import Combine, Dispatch, Merge
 
 COMBINERS: dict[str, Combiner] = {rule.name: rule for rule in [LatestAverage()]}
 
@@ -38,36 +38,27 @@ class Vectors:
         return start
 
     def forget(self, ticket: int) -> None:
-        """A ticket was lost, dropped or merged."""
+        """A ticket was lost or dropped."""
         del self.handed_out[ticket], self.client_of[ticket]
         self.trained.pop(ticket, None)
 
     def merge(self, merge: Merge) -> None:
         """`x <- keep * x + sum_i weight_i * payload_i`, or what the named rule makes of it; summed in ticket order."""
-        tickets, weights = merge.tickets, merge.weights
-        payloads = [self._payload(ticket, merge.of) for ticket in tickets]
+        clients = [self.client_of.pop(ticket) for ticket in merge.tickets]
+        starts = [self.handed_out.pop(ticket) for ticket in merge.tickets]
+        payloads = [self.trained.pop(ticket) for ticket in merge.tickets]
+        if merge.of == "delta":
+            payloads = [model - start for model, start in zip(payloads, starts, strict=True)]
         if merge.combiner is not None:
-            self._combine(merge, payloads)
-        elif len(tickets) == 1 and merge.of == "delta" and merge.keep == 1.0:
-            delta = payloads[0]
-            delta *= weights[0]
-            delta += self.params
-            self.params = delta
-        else:
-            total = self.params * merge.keep
-            for weight, payload in zip(weights, payloads, strict=True):
-                total += payload * weight
-            self.params = total
-        for ticket in tickets:
-            self.forget(ticket)
+            self._combine(merge.combiner, Batch(payloads, merge.weights, clients, merge.combiner.settings))
+            return
+        total = self.params * merge.keep if merge.keep != 1.0 else self.params
+        for weight, payload in zip(merge.weights, payloads, strict=True):
+            total = total + payload * weight
+        self.params = total
 
-    def _payload(self, ticket: int, of: str) -> np.ndarray:
-        model = self.trained[ticket]
-        return model if of == "model" else model - self.handed_out[ticket]
-
-    def _combine(self, merge: Merge, payloads: list[np.ndarray]) -> None:
-        assert merge.combiner is not None
-        name = merge.combiner.name
+    def _combine(self, combine: Combine, batch: Batch) -> None:
+        name = combine.name
         rule = COMBINERS.get(name)
         if rule is None:
             raise StrategyError(
@@ -76,8 +67,6 @@ class Vectors:
         memory = self._memories.get(name)
         if memory is None:
             memory = rule.init(self.params)
-        clients = [self.client_of[ticket] for ticket in merge.tickets]
-        batch = Batch(payloads, merge.weights, clients, merge.combiner.settings)
         self.params, self._memories[name], _ = rule.apply(memory, self.params, batch)
 
     # ---- checkpoints -----------------------------------------------------------------------------------------

@@ -12,8 +12,8 @@ class ClientPool:
     independent of how many clients are idle.
 
     >>> pool = ClientPool(range(4))
-    >>> pool.discard(1); list(pool), len(pool), 1 in pool
-    ([0, 3, 2], 3, False)
+    >>> pool.remove(1), list(pool), len(pool), 1 in pool
+    (True, [0, 3, 2], 3, False)
     """
 
     __slots__ = ("_members", "_places")
@@ -33,8 +33,9 @@ class ClientPool:
     def __iter__(self) -> Iterator[int]:
         return iter(self._members)
 
-    def __contains__(self, client: object) -> bool:
-        return isinstance(client, int) and 0 <= client < len(self._places) and self._places[client] >= 0
+    def __contains__(self, client: int) -> bool:
+        places = self._places
+        return 0 <= client < len(places) and places[client] >= 0
 
     def add(self, client: int) -> None:
         places = self._places
@@ -45,10 +46,20 @@ class ClientPool:
             self._members.append(client)
 
     def discard(self, client: int) -> None:
-        if client not in self:
-            return
-        place, last = self._places[client], self._members.pop()
+        """Take the client out if it is there."""
+        self.remove(client)
+
+    def remove(self, client: int) -> bool:
+        """Take the client out; False if it was not there."""
+        places = self._places
+        if not 0 <= client < len(places):
+            return False
+        place = places[client]
+        if place < 0:
+            return False
+        last = self._members.pop()
         if last != client:
             self._members[place] = last
-            self._places[last] = place
-        self._places[client] = -1
+            places[last] = place
+        places[client] = -1
+        return True

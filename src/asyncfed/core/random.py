@@ -33,7 +33,11 @@ def purpose_key(seed: int, purpose: str) -> int:
 
 def draw_key(purpose: int, client: int, ticket: int) -> int:
     """The key of one (client, ticket) under a purpose key. Use 0 for a client or ticket that does not matter."""
-    return mix64((purpose + client * CLIENT_STEP + ticket * TICKET_STEP) & MASK)
+    # `mix64`, written out: a call would cost more than the arithmetic, and this is done several times per update.
+    z = (purpose + client * CLIENT_STEP + ticket * TICKET_STEP) & MASK
+    z = ((z ^ (z >> 30)) * 0xBF58_476D_1CE4_E5B9) & MASK
+    z = ((z ^ (z >> 27)) * 0x94D0_49BB_1331_11EB) & MASK
+    return z ^ (z >> 31)
 
 
 def unit(key: int) -> float:
@@ -49,15 +53,17 @@ class Stream:
     False
     """
 
-    __slots__ = ("_word",)
+    __slots__ = ("word",)
 
     def __init__(self, key: int) -> None:
-        self._word = key
+        self.word = key
 
     def bits(self) -> int:
-        """The next 64 bits."""
-        self._word = word = (self._word + GOLDEN) & MASK
-        return mix64(word)
+        """The next 64 bits: `mix64` of the next word, written out as in `draw_key`."""
+        self.word = z = (self.word + GOLDEN) & MASK
+        z = ((z ^ (z >> 30)) * 0xBF58_476D_1CE4_E5B9) & MASK
+        z = ((z ^ (z >> 27)) * 0x94D0_49BB_1331_11EB) & MASK
+        return z ^ (z >> 31)
 
     def unit(self) -> float:
         """The next uniform number, strictly between 0 and 1."""

@@ -16,8 +16,6 @@ from asyncfed.core.types import Pool, Rng, View
 
 def distinct_positions(rng: Rng, n: int, k: int) -> list[int]:
     """k different whole numbers below n, in random order, at a cost of k (a Fisher-Yates shuffle kept sparse)."""
-    if k == 1 and n > 0:
-        return [rng.below(n)]
     moved: dict[int, int] = {}
     chosen = []
     for i in range(min(k, n)):
@@ -39,6 +37,8 @@ class UniformIdle(Config, tag_field="kind", tag="uniform_idle"):
 
     def draw(self, memory: Any, view: View, k: int) -> tuple[list[int], None]:
         idle = view.idle
+        if k == 1 and len(idle):
+            return [idle[view.rng.below(len(idle))]], None
         return [idle[place] for place in distinct_positions(view.rng, len(idle), k)], None
 
 

@@ -7,12 +7,12 @@ reports, losses, joins and leaves, and carry out, in order, the dispatches, merg
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from math import isfinite
+from math import inf, isfinite
 from typing import Any
 
 from asyncfed.core.errors import ProtocolError, StrategyError
 from asyncfed.core.pool import ClientPool
-from asyncfed.core.random import Stream, draw_key, purpose_key
+from asyncfed.core.random import MASK, TICKET_STEP, Stream, purpose_key
 from asyncfed.core.record import from_plain, to_plain
 from asyncfed.core.types import (
     Action,
@@ -45,42 +45,56 @@ class Server:
     ) -> None:
         self.strategy = strategy
         self.budget = budget or Budget()
-        self.version = 0
-        self.round = 0
         self.updates = 0
         self.stopped: str | None = None
-        self.delay_spread: float | None = None
         self.in_flight: dict[int, Dispatch] = {}
         self.waiting: dict[int, Dispatch] = {}
         self._examples = list(num_examples)
-        present = [c for c in range(len(num_examples)) if c not in absent] if absent else range(len(num_examples))
-        self.clients = ClientPool(present)
-        self.idle = ClientPool(present)
-        self.total_examples = sum(self._examples[c] for c in present)
+        here = [c for c in range(len(num_examples)) if c not in absent] if absent else range(len(num_examples))
+        self._view = ServerView(self, here, sum(self._examples[c] for c in here))
         self._load: dict[int, int] = {}
         self._next_ticket = 0
-        self._shortest, self._longest = float("inf"), 0.0
+        self._shortest, self._longest = inf, 0.0
         self._draws = purpose_key(seed, "strategy")
         self._inputs = 0
         self._plan: tuple[Work, Schedule | None, int, Work] | None = None
         self._state: Any = None
-        self._view = ServerView(self)
+
+    @property
+    def version(self) -> int:
+        return self._view.version
+
+    @property
+    def round(self) -> int:
+        return self._view.round
+
+    @property
+    def clients(self) -> ClientPool:
+        return self._view.clients
 
     # ---- inputs ----------------------------------------------------------------------------------------------
 
     def start(self) -> list[Output]:
         """Begin the run: the first dispatches."""
+        if self._inputs:
+            raise ProtocolError("the run has begun already; start each server once, or restore it from a snapshot.")
         self._begin_input()
         self._state, actions = self.strategy.start(self._view)
         return self._carry_out(actions)
 
     def receive(self, report: Report) -> list[Output]:
         """A client's report has arrived. Raises `ProtocolError`, and changes nothing, if the client broke the rules."""
-        dispatch = self._checked(report)
+        dispatch = self.in_flight.get(report.ticket)
+        if (
+            dispatch is None
+            or dispatch.client != report.client
+            or not (0.0 <= report.duration < inf and 0.0 <= report.arrived_at < inf and report.num_examples >= 0)
+        ):
+            raise self._refusal(report, dispatch)
+        self._begin_input()
         limit = self.budget.elapsed
         if limit is not None and report.arrived_at > limit:
             return self._stop(f"the time budget of {limit:g} s is spent")
-        self._begin_input()
         self._settle(report.ticket, dispatch)
         self.waiting[report.ticket] = dispatch
         duration = report.duration
@@ -88,7 +102,7 @@ class Server:
             self._shortest = duration
         if duration > self._longest:
             self._longest = duration
-        update = Update(dispatch, report, staleness_of(dispatch, self.version))
+        update = Update(dispatch, report, staleness_of(dispatch, self._view.version))
         self._state, actions = self.strategy.on_update(self._state, update, self._view)
         return self._carry_out(actions)
 
@@ -104,33 +118,38 @@ class Server:
 
     def join(self, client: int, num_examples: int) -> list[Output]:
         """A client has come (back) and has so many samples."""
-        if client < 0 or client in self.clients:
+        view = self._view
+        if client < 0 or client in view.clients:
             raise ProtocolError(f"client {client} cannot join: it is here already, or its number is negative.")
+        if num_examples < 0:
+            raise ProtocolError(f"client {client} cannot join with {num_examples} examples; declare zero or more.")
         self._begin_input()
         if client >= len(self._examples):
             self._examples.extend([0] * (client + 1 - len(self._examples)))
         self._examples[client] = num_examples
-        self.total_examples += num_examples
-        self.clients.add(client)
-        self.idle.add(client)
-        self._state, actions = self.strategy.on_join(self._state, client, self._view)
+        view.total_examples += num_examples
+        view.clients.add(client)
+        view.idle.add(client)
+        self._state, actions = self.strategy.on_join(self._state, client, view)
         return self._carry_out(actions)
 
     def leave(self, client: int) -> list[Output]:
-        """A client is gone. Its tickets in flight are lost; what it reported before stays valid."""
-        if client not in self.clients:
+        """A client is gone: the strategy is told, then the client's tickets in flight are lost, one by one.
+
+        What it reported before stays valid.
+        """
+        view = self._view
+        if client not in view.clients:
             raise ProtocolError(f"client {client} cannot leave: it is not here.")
-        self.clients.discard(client)
-        self.idle.discard(client)
-        self.total_examples -= self._examples[client]
-        outputs: list[Output] = []
+        self._begin_input()
+        view.clients.discard(client)
+        view.idle.discard(client)
+        view.total_examples -= self._examples[client]
+        self._state, actions = self.strategy.on_leave(self._state, client, view)
+        outputs = self._carry_out(actions)
         for ticket in [t for t, d in self.in_flight.items() if d.client == client]:
             if self.stopped is None:
                 outputs += self.lose(ticket)
-        if self.stopped is None:
-            self._begin_input()
-            self._state, actions = self.strategy.on_leave(self._state, client, self._view)
-            outputs += self._carry_out(actions)
         return outputs
 
     def halt(self, reason: str) -> list[Output]:
@@ -161,31 +180,31 @@ class Server:
         return outputs
 
     def _dispatch(self, action: Train) -> Dispatch:
-        client = action.client
-        if client not in self.clients:
-            raise self._fault(f"trains client {client}, which is not here")
+        client, view = action.client, self._view
         load = self._load.get(client, 0)
+        here = client in view.clients if load else view.idle.remove(client)
+        if not here:
+            raise self._fault(f"trains client {client}, which is not here")
         work = self._planned(action)
         if load and work.start == "own":
             raise self._fault(f"trains busy client {client} from its own model, which is still changing")
         ticket = self._next_ticket
         self._next_ticket = ticket + 1
         self._load[client] = load + 1
-        if not load:
-            self.idle.discard(client)
-        dispatch = Dispatch(ticket, client, self.version, work)
+        dispatch = Dispatch(ticket, client, view.version, work)
         self.in_flight[ticket] = dispatch
+        view.in_flight += 1
         return dispatch
 
     def _planned(self, action: Train) -> Work:
         """The work with its rate set for this round; rounds are long, so the last plan is usually the answer."""
-        plan = self._plan
-        if plan and plan[0] is action.work and plan[1] is action.schedule and plan[2] == self.round:
+        plan, view = self._plan, self._view
+        if plan and plan[0] is action.work and plan[1] is action.schedule and plan[2] == view.round:
             return plan[3]
         work = action.work
         if action.schedule is not None:
-            work = action.schedule.plan(work, self.round, self.delay_spread)
-        self._plan = (action.work, action.schedule, self.round, work)
+            work = action.schedule.plan(work, view.round, view.delay_spread)
+        self._plan = (action.work, action.schedule, view.round, work)
         return work
 
     def _merge(self, merge: Merge) -> None:
@@ -196,17 +215,18 @@ class Server:
         for ticket in merge.tickets:
             if self.waiting.pop(ticket, None) is None:
                 raise self._fault(f"merges ticket {ticket}, which is not a reported, unmerged one")
-        self.version += 1
+        view = self._view
+        view.version += 1
         self.updates += len(merge.tickets)
         if merge.ends_round:
-            self.round += 1
+            view.round += 1
             if self._longest >= self._shortest:
-                self.delay_spread = self._longest - self._shortest
-            self._shortest, self._longest = float("inf"), 0.0
+                view.delay_spread = self._longest - self._shortest
+            self._shortest, self._longest = inf, 0.0
 
     def _spent(self) -> str | None:
         budget = self.budget
-        if budget.rounds is not None and self.round >= budget.rounds:
+        if budget.rounds is not None and self._view.round >= budget.rounds:
             return f"all {budget.rounds} rounds are done"
         if budget.updates is not None and self.updates >= budget.updates:
             return f"all {budget.updates} updates are merged"
@@ -222,51 +242,41 @@ class Server:
         if self.stopped is not None:
             raise ProtocolError(f"the run has stopped ({self.stopped}); nothing more can be handed in.")
         self._inputs += 1
-        self._view.renew()
+        # The draws of an input are keyed by how many inputs came before it, so by nothing else.
+        self._view.rng.word = (self._draws + self._inputs * TICKET_STEP) & MASK
 
-    def _checked(self, report: Report) -> Dispatch:
-        dispatch = self.in_flight.get(report.ticket)
+    def _refusal(self, report: Report, dispatch: Dispatch | None) -> ProtocolError:
+        """Why this report cannot be taken."""
+        who = f"client {report.client} reported ticket {report.ticket}"
         if dispatch is None:
             if 0 <= report.ticket < self._next_ticket:
-                raise ProtocolError(
-                    f"client {report.client} reported ticket {report.ticket} twice, or after it was given up as lost; "
-                    "the report is refused and the model unchanged."
-                )
-            raise ProtocolError(
-                f"client {report.client} reported ticket {report.ticket}, which was never handed out "
-                f"(the next one will be {self._next_ticket}); the report is refused."
+                return ProtocolError(f"{who} twice, or after it was given up as lost; the report is refused.")
+            return ProtocolError(
+                f"{who}, which was never handed out (the next one will be {self._next_ticket}); the report is refused."
             )
         if dispatch.client != report.client:
-            raise ProtocolError(
-                f"client {report.client} reported ticket {report.ticket}, which belongs to client {dispatch.client}; "
-                "the report is refused."
-            )
-        if not (0.0 <= report.duration < float("inf") and report.num_examples >= 0):
-            raise ProtocolError(
-                f"client {report.client} reported {report.duration} s of work on {report.num_examples} examples; "
-                "both must be finite and zero or positive. The report is refused."
-            )
-        return dispatch
+            return ProtocolError(f"{who}, which belongs to client {dispatch.client}; the report is refused.")
+        return ProtocolError(
+            f"{who} with {report.duration} s of work on {report.num_examples} examples, arrived at "
+            f"{report.arrived_at} s; all must be finite and zero or positive. The report is refused."
+        )
 
     def _settle(self, ticket: int, dispatch: Dispatch) -> None:
         del self.in_flight[ticket]
-        client = dispatch.client
+        view, client = self._view, dispatch.client
+        view.in_flight -= 1
         load = self._load[client] - 1
         if load:
             self._load[client] = load
         else:
             del self._load[client]
-            if client in self.clients:
-                self.idle.add(client)
+            if client in view.clients:
+                view.idle.add(client)
 
     def _fault(self, what: str) -> StrategyError:
         return StrategyError(
             f"{type(self.strategy).__name__} {what}. This is a defect of the strategy, not of a client."
         )
-
-    def draw_stream(self) -> Stream:
-        """The random numbers of the present input: keyed by how many inputs came before, so by nothing else."""
-        return Stream(draw_key(self._draws, 0, self._inputs))
 
     def examples_of(self, client: int) -> int:
         return self._examples[client]
@@ -275,19 +285,20 @@ class Server:
 
     def snapshot(self) -> dict[str, Any]:
         """All of it, as plain values that JSON can hold. `restore` continues from there to the same decisions."""
+        view = self._view
         return {
-            "version": self.version,
-            "round": self.round,
+            "version": view.version,
+            "round": view.round,
             "updates": self.updates,
             "stopped": self.stopped,
-            "delay_spread": self.delay_spread,
+            "delay_spread": view.delay_spread,
             "in_flight": [to_plain(d) for d in self.in_flight.values()],
             "waiting": [to_plain(d) for d in self.waiting.values()],
-            "examples": self._examples,
-            "clients": list(self.clients),
-            "idle": list(self.idle),
+            "examples": list(self._examples),
+            "clients": list(view.clients),
+            "idle": list(view.idle),
             "next_ticket": self._next_ticket,
-            "shortest": None if self._shortest == float("inf") else self._shortest,
+            "shortest": None if self._shortest == inf else self._shortest,
             "longest": self._longest,
             "inputs": self._inputs,
             "state": to_plain(self._state),
@@ -295,58 +306,53 @@ class Server:
 
     def restore(self, snapshot: dict[str, Any]) -> None:
         """Become the server that `snapshot` was taken of; made with the same strategy, seed and budget."""
-        self.version, self.round, self.updates = snapshot["version"], snapshot["round"], snapshot["updates"]
-        self.stopped, self.delay_spread = snapshot["stopped"], snapshot["delay_spread"]
+        self.updates, self.stopped = snapshot["updates"], snapshot["stopped"]
         self.in_flight = {d["ticket"]: from_plain(d, Dispatch) for d in snapshot["in_flight"]}
         self.waiting = {d["ticket"]: from_plain(d, Dispatch) for d in snapshot["waiting"]}
         self._examples = list(snapshot["examples"])
-        self.clients, self.idle = ClientPool(snapshot["clients"]), ClientPool(snapshot["idle"])
-        self.total_examples = sum(self._examples[c] for c in self.clients)
+        self._restore_view(snapshot)
         self._load = {}
         for dispatch in self.in_flight.values():
             self._load[dispatch.client] = self._load.get(dispatch.client, 0) + 1
         self._next_ticket, self._inputs = snapshot["next_ticket"], snapshot["inputs"]
-        self._shortest = float("inf") if snapshot["shortest"] is None else snapshot["shortest"]
+        self._shortest = inf if snapshot["shortest"] is None else snapshot["shortest"]
         self._longest = snapshot["longest"]
         self._plan = None
         self._state = from_plain(snapshot["state"], self.strategy.state_type)
 
+    def _restore_view(self, snapshot: dict[str, Any]) -> None:
+        view = self._view
+        view.version, view.round, view.delay_spread = snapshot["version"], snapshot["round"], snapshot["delay_spread"]
+        view.clients, view.idle = ClientPool(snapshot["clients"]), ClientPool(snapshot["idle"])
+        view.in_flight = len(self.in_flight)
+        view.total_examples = sum(self._examples[c] for c in view.clients)
+
 
 class ServerView:
-    """What a strategy sees of the server: read-only, and with random numbers that belong to the present input."""
+    """What a strategy sees of the server. The server keeps it up to date; a strategy only reads it."""
 
-    __slots__ = ("_rng", "_server")
+    __slots__ = (
+        "_server",
+        "clients",
+        "delay_spread",
+        "idle",
+        "in_flight",
+        "rng",
+        "round",
+        "total_examples",
+        "version",
+    )
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: Server, clients: Sequence[int], total_examples: int) -> None:
         self._server = server
-        self._rng: Stream | None = None
-
-    def renew(self) -> None:
-        self._rng = None
-
-    @property
-    def version(self) -> int:
-        return self._server.version
-
-    @property
-    def round(self) -> int:
-        return self._server.round
-
-    @property
-    def delay_spread(self) -> float | None:
-        return self._server.delay_spread
-
-    @property
-    def idle(self) -> ClientPool:
-        return self._server.idle
-
-    @property
-    def clients(self) -> ClientPool:
-        return self._server.clients
-
-    @property
-    def in_flight(self) -> int:
-        return len(self._server.in_flight)
+        self.rng = Stream(0)
+        self.version = 0
+        self.round = 0
+        self.delay_spread: float | None = None
+        self.clients = ClientPool(clients)
+        self.idle = ClientPool(clients)
+        self.in_flight = 0
+        self.total_examples = total_examples
 
     @property
     def oldest_base(self) -> int | None:
@@ -354,16 +360,6 @@ class ServerView:
         for dispatch in self._server.in_flight.values():
             return dispatch.base_version
         return None
-
-    @property
-    def total_examples(self) -> int:
-        return self._server.total_examples
-
-    @property
-    def rng(self) -> Stream:
-        if self._rng is None:
-            self._rng = self._server.draw_stream()
-        return self._rng
 
     def num_examples(self, client: int) -> int:
         return self._server.examples_of(client)

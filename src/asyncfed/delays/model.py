@@ -6,12 +6,13 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from asyncfed.core.errors import ConfigError
-from asyncfed.core.random import draw_key, purpose_key, unit
+from asyncfed.core.random import purpose_key
 from asyncfed.core.record import Config
 from asyncfed.core.types import Work
 from asyncfed.delays.availability import Availability
 from asyncfed.delays.devices import Device, complete_classes
 from asyncfed.delays.distributions import Constant, Distribution
+from asyncfed.delays.keyed import keyed_unit
 from asyncfed.delays.limits import require_non_negative, require_positive, require_probability
 from asyncfed.delays.timing import Timing
 from asyncfed.delays.trace import read_trace
@@ -73,6 +74,7 @@ class BoundDelays:
     """`Delays` of one run: a `DelayModel` whose every draw is keyed by `(seed, purpose, client, ticket)`."""
 
     def __init__(self, delays: Delays, num_clients: int, seed: int) -> None:
+        self._num_clients = num_clients
         self._dropout = delays.dropout
         self._timeout = delays.timeout
         self._per_sample = delays.per_sample
@@ -80,35 +82,51 @@ class BoundDelays:
         self._dropout_key = purpose_key(seed, "dropout")
         self._may_lose = delays.dropout > 0 or any(device.dropout > 0 for device in delays.devices)
         self._device = device_trait(delays.devices, num_clients, seed)
-        self._slowness = slowness_trait(delays.slowness, self._device, num_clients, seed)
+        self._known_devices = self._device.known
+        slowness = slowness_trait(delays.slowness, self._device, num_clients, seed)
+        self._known_slowness, self._later_slowness = slowness
         if delays.availability is not None:
             self._phase = phase_trait(delays.availability, num_clients, seed)
-        self._download = _per_ticket(delays.download, purpose_key(seed, "download"))
-        self._upload = _per_ticket(delays.upload, purpose_key(seed, "upload"))
+        self._download, self._sure_download = _per_ticket(delays.download, purpose_key(seed, "download"))
+        self._upload, self._sure_upload = _per_ticket(delays.upload, purpose_key(seed, "upload"))
         if delays.trace is not None:
-            self._compute: TicketDraw = read_trace(delays.trace).seconds
+            self._compute: TicketDraw = read_trace(delays.trace, purpose_key(seed, "trace")).seconds
         else:
-            self._compute = _per_ticket(delays.compute, purpose_key(seed, "compute"))
-        self._of_every_ticket = self._measure(0, 0) if _is_constant(delays) else None
+            self._compute, _ = _per_ticket(delays.compute, purpose_key(seed, "compute"))
+        self._of_every_ticket: Timing | None = None
+        if _is_constant(delays):
+            self._of_every_ticket = self.timing(0, 0, Work(), 1)
 
     def timing(self, client: int, ticket: int, work: Work, num_examples: int) -> Timing:
         if self._of_every_ticket is not None:
             return self._of_every_ticket
+        known = client < self._num_clients
+        compute = self._compute(client, ticket) * (
+            self._known_slowness[client] if known else self._later_slowness(client)
+        )
         if self._per_sample > 0.0:
-            return self._measure(client, ticket, self._per_sample * work.epochs * num_examples)
-        return self._measure(client, ticket)
+            compute *= self._per_sample * work.epochs * num_examples
+        download, upload = self._sure_download, self._sure_upload
+        return Timing(
+            self._download(client, ticket) if download is None else download,
+            compute,
+            self._upload(client, ticket) if upload is None else upload,
+            self._may_lose and self._loses(client, ticket),
+        )
 
     def watts(self, client: int) -> float:
-        return self._device(client).watts
+        if client < self._num_clients:
+            return self._known_devices[client].watts
+        return self._device.later(client).watts
 
     def device_of(self, client: int) -> str:
         """The name of this client's device class; "standard" if no class claims it."""
-        return self._device(client).name
+        return self._device.of(client).name
 
     def finish_compute(self, client: int, start: float, seconds: float) -> float:
         if self._availability is None:
             return start + seconds
-        return self._availability.finish(start, seconds, self._phase(client))
+        return self._availability.finish(start, seconds, self._phase.of(client))
 
     def lost_after(self, client: int, ticket: int, timing: Timing) -> float:
         """`timeout`, or else the sum of the ticket's parts: no wait in a queue and no absence is added to it."""
@@ -116,14 +134,9 @@ class BoundDelays:
             return self._timeout
         return timing.download + timing.compute + timing.upload
 
-    def _measure(self, client: int, ticket: int, amount: float = 1.0) -> Timing:
-        compute = self._compute(client, ticket) * self._slowness(client) * amount
-        lost = self._may_lose and self._loses(client, ticket)
-        return Timing(self._download(client, ticket), compute, self._upload(client, ticket), lost)
-
     def _loses(self, client: int, ticket: int) -> bool:
-        comes_back = (1.0 - self._dropout) * (1.0 - self._device(client).dropout)
-        return unit(draw_key(self._dropout_key, client, ticket)) < 1.0 - comes_back
+        comes_back = (1.0 - self._dropout) * (1.0 - self._device.of(client).dropout)
+        return keyed_unit(self._dropout_key, client, ticket) < 1.0 - comes_back
 
 
 def _is_constant(delays: Delays) -> bool:
@@ -134,10 +147,10 @@ def _is_constant(delays: Delays) -> bool:
     return all(isinstance(part, Constant) for part in parts)
 
 
-def _per_ticket(distribution: Distribution, purpose: int) -> TicketDraw:
-    """This distribution as a function of (client, ticket); a constant draws no number."""
+def _per_ticket(distribution: Distribution, purpose: int) -> tuple[TicketDraw, float | None]:
+    """This distribution as a function of (client, ticket), and its value where that is sure and needs no call."""
     if isinstance(distribution, Constant):
         value = float(distribution.value)
-        return lambda client, ticket: value
+        return (lambda client, ticket: value), value
     draw = distribution.draw
-    return lambda client, ticket: draw(unit(draw_key(purpose, client, ticket)))
+    return (lambda client, ticket: draw(keyed_unit(purpose, client, ticket))), None

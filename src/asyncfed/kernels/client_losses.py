@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from asyncfed.core.errors import DataError
 from asyncfed.kernels.compiled import compiled
 from asyncfed.kernels.losses import HINGE, LEAST_SQUARES, LOGISTIC, MSE
-from asyncfed.kernels.sgd import check_rows, frozen
+from asyncfed.kernels.rows import check_rows, frozen
 from asyncfed.kernels.threads import run_split
 
 Array = NDArray[Any]

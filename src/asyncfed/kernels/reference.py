@@ -15,7 +15,7 @@ Array = NDArray[Any]
 
 
 def shuffle(order: list[int], stream: Stream) -> None:
-    """Fisher–Yates with two draws from each 64-bit word, as written in `kernels/sgd.py`.
+    """Fisher–Yates with two draws from each 64-bit word, as written in `kernels/sgd_loops.py`.
 
     >>> order = list(range(5)); shuffle(order, Stream(7)); order
     [3, 0, 2, 4, 1]
@@ -35,7 +35,7 @@ def with_bias(x: Array, fit_bias: bool) -> Array:
     return np.column_stack([wide, np.ones(len(wide))]) if fit_bias else wide
 
 
-def train_one(
+def train_path(
     x: Array,
     y: Array,
     start: Array,
@@ -50,13 +50,13 @@ def train_one(
     l2: float = 0.0,
     penalize_bias: bool = True,
     fit_bias: bool = True,
-) -> Array:
-    """One client's local training: the equation at the head of `kernels/sgd.py`, line by line."""
+) -> list[Array]:
+    """One client's local training, every point of it: the equation at the head of `kernels/sgd.py`, line by line."""
     rows = with_bias(x, fit_bias)
     targets = np.asarray(y, dtype=np.float64)
     begin = np.asarray(start, dtype=np.float64)
-    params = begin.copy()
-    penalty = np.full(len(params), float(l2))
+    path = [begin]
+    penalty = np.full(len(begin), float(l2))
     if fit_bias and not penalize_bias:
         penalty[-1] = 0.0
     stream = Stream(int(key))
@@ -66,11 +66,23 @@ def train_one(
         step = lr / (epoch + 1) ** decay
         for first in range(0, len(order), batch):
             chosen = order[first : first + batch]
-            z = rows[chosen]
+            params, z = path[-1], rows[chosen]
             slopes = loss_slopes(loss_code, z @ params, targets[chosen])
             gradient = slopes @ z / len(chosen)
-            params = params - step * (gradient + penalty * params + prox * (params - begin))
-    return params
+            path.append(params - step * (gradient + penalty * params + prox * (params - begin)))
+    return path
+
+
+def train_one(x: Array, y: Array, start: Array, key: int, **how: Any) -> Array:
+    """Where one client's local training arrives; `how` as for `train_path`."""
+    return train_path(x, y, start, key, **how)[-1]
+
+
+def path_moments(x: Array, y: Array, start: Array, key: int, **how: Any) -> tuple[float, Array, float]:
+    """(I, Σ (y_i − y_0), Σ |y_i − y_0|²) over the I points from which a step is made; `how` as for `train_path`."""
+    path = train_path(x, y, start, key, **how)
+    gaps = np.array(path[:-1]).reshape(-1, len(path[0])) - path[0]
+    return float(len(gaps)), gaps.sum(axis=0), float((gaps**2).sum())
 
 
 def client_losses(x: Array, y: Array, offsets: Array, params: Array, loss_code: int) -> tuple[Array, Array]:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from hashlib import sha256
 from math import isfinite
-from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -18,14 +17,15 @@ from asyncfed.core.record import Config
 from asyncfed.core.types import Work
 from asyncfed.kernels.client_losses import client_losses
 from asyncfed.kernels.losses import CLASSIFICATION_LOSSES, HINGE, loss_code, loss_slopes
-from asyncfed.kernels.sgd import train_many
+from asyncfed.kernels.sgd import LocalSgd, Tasks
 from asyncfed.problems.newton import newton_minimum
 from asyncfed.problems.objective import Objective
 from asyncfed.problems.protocol import Array, Initialisation, PackedData
 
 _QUADRATIC_LOSSES = frozenset({"least_squares", "mse"})
 _PUBLISHED_BATCH = 32
-_task_numbers = attrgetter("epochs", "batch_size", "learning_rate", "decay", "proximal")
+_MOST_SHARED = 1024
+"""Tasks in a call up to which the columns of one shared work are kept for the next call."""
 
 
 class LinearModel(Config):
@@ -73,6 +73,7 @@ class Linear:
         self._x = np.ascontiguousarray(clients.x)
         self._y = np.ascontiguousarray(clients.y, dtype=self._x.dtype)
         self._offsets = np.ascontiguousarray(clients.offsets, dtype=np.int64)
+        self._sgd = LocalSgd(self._x, self._y, self._offsets, self._code, l2, penalize_bias, fit_bias)
         self.num_examples: NDArray[np.int64] = np.diff(self._offsets)
         if self.num_examples.size == 0 or self.num_examples.min() < 1:
             raise DataError("Some client has no rows, or there is no client; a mean loss needs at least one row each.")
@@ -118,35 +119,13 @@ class Linear:
         self, starts: Array, clients: Sequence[int], works: Sequence[Work], keys: Sequence[int], threads: int = 1
     ) -> Array:
         """k independent trainings in one call, to the last bit the same as one by one, whatever `threads`."""
-        count = len(clients)
-        if len(works) != count:
-            raise ConfigError(f"There are {count} clients but {len(works)} works; each task needs one of each.")
-        if count == 0:
-            return np.empty((0, self.num_params), self.dtype)
-        if all(work is works[0] for work in works):
-            numbers = [np.full(count, value) for value in _task_numbers(works[0])]
-        else:
-            numbers = [np.array(column) for column in zip(*map(_task_numbers, works), strict=True)]
-        epochs, batch, *rates = numbers
-        lr, decay, prox = (np.asarray(rate, dtype=np.float64) for rate in rates)
-        return train_many(
-            self._x,
-            self._y,
-            self._offsets,
-            np.asarray(clients, dtype=np.int64),
-            starts,
-            np.array(keys, dtype=np.uint64),
-            epochs,
-            batch,
-            lr,
-            decay,
-            prox,
-            self._code,
-            self.model.l2,
-            self.model.penalize_bias,
-            self.model.fit_bias,
-            threads,
-        )
+        return self._sgd.train(starts, _tasks(clients, works, keys), threads)
+
+    def local_path_moments(
+        self, starts: Array, clients: Sequence[int], works: Sequence[Work], keys: Sequence[int], threads: int = 1
+    ) -> tuple[Array, Array, Array]:
+        """(I, Σ (y_i − y_0), Σ |y_i − y_0|²) of each training of `local_train_many`, i = 0 … I−1, in float64."""
+        return self._sgd.path_moments(starts, _tasks(clients, works, keys), threads)
 
     def evaluate(self, params: Array, threads: int = 1) -> dict[str, float]:
         """`objective`, `pooled_loss`, `first_client_loss`, and for labels `accuracy` and `pooled_accuracy`.
@@ -244,3 +223,32 @@ class Linear:
             raise ConfigError(f"There is no client {client}; clients are 0 … {self.num_clients - 1}.")
         rows = slice(self._offsets[client], self._offsets[client + 1])
         return self._x[rows], self._y[rows]
+
+
+def _tasks(clients: Sequence[int], works: Sequence[Work], keys: Sequence[int]) -> Tasks:
+    """The tasks as the kernel's columns."""
+    count = len(clients)
+    if len(works) != count:
+        raise ConfigError(f"There are {count} clients but {len(works)} works; each task needs one of each.")
+    if count <= _MOST_SHARED and count and works.count(works[0]) == count:
+        columns = _shared_columns(works[0], count)
+    else:
+        columns = _columns(works)
+    return Tasks(np.array(clients, dtype=np.int64), np.array(keys, dtype=np.uint64), *columns)
+
+
+def _columns(works: Sequence[Work]) -> tuple[Array, Array, Array, Array, Array]:
+    """(epochs, batch, lr, decay, prox), each with one number per work."""
+    return (
+        np.array([work.epochs for work in works], dtype=np.int64),
+        np.array([work.batch_size for work in works], dtype=np.int64),
+        np.array([work.learning_rate for work in works], dtype=np.float64),
+        np.array([work.decay for work in works], dtype=np.float64),
+        np.array([work.proximal for work in works], dtype=np.float64),
+    )
+
+
+@lru_cache(maxsize=64)
+def _shared_columns(work: Work, count: int) -> tuple[Array, Array, Array, Array, Array]:
+    """The columns of `count` tasks with the same work, kept: a server asks for the same few again and again."""
+    return _columns([work] * count)

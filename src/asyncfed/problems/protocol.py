@@ -63,6 +63,16 @@ class Problem(Protocol):
         """k independent `local_train` from `starts` (k, p), to the last bit the same as one by one."""
         ...
 
+    def local_path_moments(
+        self, starts: Array, clients: Sequence[int], works: Sequence[Work], keys: Sequence[int], threads: int = 1
+    ) -> tuple[Array, Array, Array]:
+        """How far each training of `local_train_many` wanders from its start: (steps (k,), sums (k, p), squares (k,)).
+
+        With y_0 the start and y_i the params after i mini-batch steps, of I in all: I, Σ (y_i − y_0) and Σ |y_i − y_0|²
+        over i = 0 … I−1, the points from which a step is made. All float64.
+        """
+        ...
+
     def evaluate(self, params: Array, threads: int = 1) -> dict[str, float]:
         """Named measurements; always `objective` and `pooled_loss` (the mean over all rows), both with any penalty."""
         ...

@@ -42,6 +42,7 @@ class Evaluator:
         self._problem = problem
         self._settings = settings
         self._threads = threads
+        self.per_update = settings.unit == "update" and settings.every > 0
         self._optimum = problem.optimum() if settings.distance else None
 
     def due(self, ends_round: bool, round: int, updates: int, merged: int) -> bool:

@@ -14,7 +14,7 @@ import numpy as np
 from asyncfed.combine import Vectors
 from asyncfed.core.record import to_plain
 from asyncfed.core.server import Server
-from asyncfed.core.types import Dispatch, Drop, Merge, Output, Report, Stop, Work, staleness_of
+from asyncfed.core.types import Dispatch, Drop, Merge, Report, Stop, Work, staleness_of
 from asyncfed.problems.protocol import Problem
 from asyncfed.sim.evaluation import Evaluator
 from asyncfed.store.journal import Journal
@@ -41,15 +41,17 @@ class Execution:
         self.journal = journal
         self.evaluator = evaluator
         self.now = 0.0
+        self.version = server.version
         self.diverged = False
         self.on_dispatch: Callable[[Dispatch], None] = lambda dispatch: None
-        self.on_merge: Callable[[Merge], None] = lambda merge: None
+        self.on_merge: Callable[[Merge], None] | None = None
         self._own_start = own_start
         self._divergence_norm = divergence_norm
         self.dispatches: dict[int, Dispatch] = {}
         self._work: Work | None = None
         self._work_detail = -1
-        self._forms: dict[Any, int] = {}
+        self._last_form: tuple[Any, ...] = ()
+        self._last_form_detail = -1
 
     # ---- inputs: each is journalled, handed to the server, and its decisions carried out ----------------------
 
@@ -96,22 +98,23 @@ class Execution:
 
     # ---- outputs ---------------------------------------------------------------------------------------------
 
-    def _carry_out(self, outputs: Sequence[Output]) -> None:
-        """Versions are counted along: the server has already counted all of them."""
-        version = self.server.version - sum(type(output) is Merge for output in outputs)
+    def _carry_out(self, outputs: Sequence[Any]) -> None:
+        """Versions are counted along: the server has already counted all of these merges."""
+        version = self.version
         for output in outputs:
-            if type(output) is Dispatch:
+            kind = type(output)
+            if kind is Dispatch:
                 self._dispatch(output)
-            elif type(output) is Merge:
-                version += 1
+            elif kind is Merge:
+                self.version = version = version + 1
                 self._merge(output, version)
                 if self.diverged:
                     return
-            elif type(output) is Drop:
+            elif kind is Drop:
                 self._write(DROP, output.ticket, self.vectors.client_of[output.ticket], None, None, output.reason)
                 self.ledger.dropped += 1
                 self._forget(output.ticket)
-            elif type(output) is Stop:
+            elif kind is Stop:
                 self._write(STOP, None, None, None, None, output.reason)
 
     def _dispatch(self, dispatch: Dispatch) -> None:
@@ -131,34 +134,41 @@ class Execution:
         self.on_dispatch(dispatch)
 
     def _merge(self, merge: Merge, version: int) -> None:
-        client_of, dispatches = self.vectors.client_of, self.dispatches
-        single = len(merge.tickets) == 1
-        form = (merge.of, merge.combiner, merge.ends_round) if single else merge
-        detail = self._forms.get(form)
-        if detail is None:
-            detail = self._merge_detail(merge, single)
-            if single:
-                self._forms[form] = detail
-        ticket = merge.tickets[0] if single else None
-        client = client_of[merge.tickets[0]] if single else None
-        journal = self.journal
+        tickets, journal = merge.tickets, self.journal
         seq = journal.next_seq
         journal.next_seq = seq + 1
-        weight = merge.weights[0] if single else None
-        journal.events.append((seq, self.now, MERGE, ticket, client, version, weight, merge.keep, detail))
-        self.on_merge(merge)
-        for each in merge.tickets:
-            dispatch = dispatches.pop(each)
+        if len(tickets) == 1:
+            ticket, detail = tickets[0], self._form_detail(merge)
+            client, weight = self.dispatches[ticket].client, merge.weights[0]
+            journal.events.append((seq, self.now, MERGE, ticket, client, version, weight, merge.keep, detail))
+        else:
+            detail = self._interned({**_form(merge), "tickets": tickets, "weights": merge.weights})
+            journal.events.append((seq, self.now, MERGE, None, None, version, None, merge.keep, detail))
+        if self.on_merge is not None:
+            self.on_merge(merge)
+        for ticket in tickets:
+            dispatch = self.dispatches.pop(ticket)
             self.ledger.merged(dispatch.client, staleness_of(dispatch, version - 1))
         self.vectors.merge(merge)
-        self._after_merge(merge, version)
-
-    def _after_merge(self, merge: Merge, version: int) -> None:
-        server = self.server
         if merge.ends_round:
-            self.journal.rounds.append(self.ledger.close_round(server.round, version, server.updates, self.now))
+            server = self.server
+            journal.rounds.append(self.ledger.close_round(server.round, version, server.updates, self.now))
             self._check_divergence()
-        if not self.diverged and self.evaluator.due(merge.ends_round, server.round, server.updates, len(merge.tickets)):
+        if (merge.ends_round or self.evaluator.per_update) and not self.diverged:
+            self._evaluate_if_due(merge)
+
+    def _form_detail(self, merge: Merge) -> int:
+        """The number of the text that says what kind of merge this is; mostly the same as the last time."""
+        last = self._last_form
+        if last and last[0] is merge.of and last[1] is merge.combiner and last[2] is merge.ends_round:
+            return self._last_form_detail
+        self._last_form = (merge.of, merge.combiner, merge.ends_round)
+        self._last_form_detail = self._interned(_form(merge))
+        return self._last_form_detail
+
+    def _evaluate_if_due(self, merge: Merge) -> None:
+        server = self.server
+        if self.evaluator.due(merge.ends_round, server.round, server.updates, len(merge.tickets)):
             self.evaluate()
 
     def _check_divergence(self) -> None:
@@ -166,14 +176,6 @@ class Execution:
         if not norm <= self._divergence_norm:
             self.diverged = True
             self.halt(f"diverged: the model's norm is {norm:.3g} after round {self.server.round}")
-
-    def _merge_detail(self, merge: Merge, single: bool) -> int:
-        form: dict[str, Any] = {"of": merge.of, "ends_round": merge.ends_round}
-        if merge.combiner is not None:
-            form["combiner"] = to_plain(merge.combiner)
-        if not single:
-            form |= {"tickets": merge.tickets, "weights": merge.weights}
-        return self._interned(form)
 
     # ---- small things ----------------------------------------------------------------------------------------
 
@@ -207,14 +209,22 @@ class Execution:
             "diverged": self.diverged,
             "server": self.server.snapshot(),
             "ledger": self.ledger.snapshot(),
+            "pending": self.evaluator.pending,
         }
 
     def restore(self, snapshot: dict[str, Any]) -> None:
         """Vectors and ledger are restored by whoever makes the Execution; the rest is."""
         self.now, self.diverged = snapshot["now"], snapshot["diverged"]
+        self.evaluator.pending = dict(snapshot["pending"])
         self.server.restore(snapshot["server"])
+        self.version = self.server.version
         dispatches = [*self.server.in_flight.values(), *self.server.waiting.values()]
         self.dispatches = {d.ticket: d for d in dispatches}
+
+
+def _form(merge: Merge) -> dict[str, Any]:
+    form: dict[str, Any] = {"of": merge.of, "ends_round": merge.ends_round}
+    return form if merge.combiner is None else {**form, "combiner": to_plain(merge.combiner)}
 
 
 def own_start_of(problem: Problem, vectors: Vectors, seed: int, how: Any) -> Callable[[int], np.ndarray]:

@@ -1,55 +1,19 @@
-"""The virtual-time engine: a heap of arrivals, and training done in batches at the last moment.
-
-What a dispatched client computes depends only on the model it was handed, so nothing is trained until the first of the
-pending trainings is needed; then all of them are, in one call that uses every thread. The results are those of
-training one by one, to the last bit.
-"""
+"""The virtual-time engine: a heap of arrivals, ordered by time and, at the same time, by ticket."""
 
 from __future__ import annotations
 
 from heapq import heapify, heappop, heappush
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
-from asyncfed.combine import Vectors
-from asyncfed.core.errors import ConfigError
-from asyncfed.core.random import draw_key, purpose_key
-from asyncfed.core.record import Config
-from asyncfed.core.server import Server
-from asyncfed.core.types import Budget, Dispatch, Report, Strategy
+from asyncfed.core.types import Dispatch, Report
 from asyncfed.delays import DelayModel, check_timing
-from asyncfed.problems.protocol import Initialisation, Problem
+from asyncfed.problems.protocol import Problem
 from asyncfed.sim.drift import DriftMeter
-from asyncfed.sim.evaluation import Evaluation, Evaluator
-from asyncfed.sim.execution import Execution, own_start_of
+from asyncfed.sim.plan import Checkpoint, Churn, Plan, set_up
+from asyncfed.sim.training import LateTraining
 from asyncfed.store.journal import Journal
-from asyncfed.store.ledger import Ledger
-
-
-class Churn(Config):
-    """A client joins or leaves at a moment of virtual time. Who joins later is absent from the start."""
-
-    time: float
-    client: int
-    event: Literal["join", "leave"]
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.time < float("inf"):
-            raise ConfigError(f"churn.time is {self.time}; it must be zero or a positive number of seconds.")
-
-
-class Plan(Config):
-    """All that a simulation needs besides its problem and its delays."""
-
-    strategy: Any
-    seed: int = 0
-    budget: Budget = Budget()
-    init: Initialisation = "zeros"
-    churn: tuple[Churn, ...] = ()
-    evaluation: Evaluation = Evaluation()
-    divergence_norm: float = 1e9
-    threads: int = 1
 
 
 class Simulation:
@@ -61,22 +25,19 @@ class Simulation:
         delays: DelayModel,
         plan: Plan,
         journal: Journal,
-        checkpoint: tuple[dict[str, Any], dict[str, np.ndarray]] | None = None,
+        checkpoint: Checkpoint | None = None,
     ) -> None:
-        self._problem = problem
         self._delays = delays
-        self._plan = plan
         self._examples: list[int] = problem.num_examples.tolist()
-        self._train_key = purpose_key(plan.seed, "train")
         self._heap: list[tuple[float, int, float, float, bool]] = []
         self._free_at: dict[int, float] = {}
-        self._untrained: dict[int, Dispatch] = {}
-        self._churn = sorted(plan.churn, key=lambda c: (c.time, c.client))
+        self._churn = plan.churn_in_order()
         self.finished = False
-        self._execution = self._executing(journal, checkpoint)
+        self._execution = set_up(problem, plan, journal, checkpoint)
         self._execution.on_dispatch = self._schedule
+        self._training = LateTraining(problem, self._execution.vectors, plan.seed, plan.threads)
         if plan.evaluation.drift:
-            meter = DriftMeter(problem, self._execution, self._train_key, plan.threads)
+            meter = DriftMeter(problem, self._execution, self._training.key, plan.threads)
             self._execution.on_merge = meter.measure
         if checkpoint is None:
             for number, churn in enumerate(self._churn):
@@ -84,22 +45,6 @@ class Simulation:
             self._execution.start()
         else:
             self._restore(checkpoint[0])
-
-    def _executing(
-        self, journal: Journal, checkpoint: tuple[dict[str, Any], dict[str, np.ndarray]] | None
-    ) -> Execution:
-        problem, plan = self._problem, self._plan
-        absent = {c.client for c in reversed(self._churn) if c.event == "join"}
-        server = Server(plan.strategy, self._examples, plan.seed, plan.budget, absent)
-        if checkpoint is None:
-            vectors = Vectors(problem.init(plan.seed, how=plan.init))
-            ledger = Ledger(problem.num_clients, vectors.params.nbytes)
-        else:
-            vectors = Vectors.load(checkpoint[1])
-            ledger = Ledger.restored(checkpoint[0]["ledger"])
-        evaluator = Evaluator(problem, plan.evaluation, plan.threads)
-        own_start = own_start_of(problem, vectors, plan.seed, plan.init)
-        return Execution(server, vectors, ledger, journal, evaluator, own_start, plan.divergence_norm)
 
     # ---- what an onlooker may see ----------------------------------------------------------------------------
 
@@ -136,7 +81,7 @@ class Simulation:
     def advance(self, arrivals: int) -> bool:
         """Let up to so many things happen. True when the run is over."""
         execution, heap = self._execution, self._heap
-        server, trained, examples = execution.server, execution.vectors.trained, self._examples
+        server, examples, training = execution.server, self._examples, self._training
         for _ in range(arrivals):
             if server.stopped is not None or not heap:
                 break
@@ -152,11 +97,9 @@ class Simulation:
             if lost:
                 execution.lose(ticket, duration, energy)
                 continue
-            if ticket not in trained:
-                self._train_pending()
-            client = dispatch.client
+            model, client = training.ensure(ticket), dispatch.client
             if dispatch.work.start == "own":
-                execution.vectors.own[client] = trained[ticket]
+                execution.vectors.own[client] = model
             execution.receive(Report(ticket, client, time, duration, examples[client]), energy)
         if server.stopped is None and not heap:
             execution.halt("starved: nobody is at work and nobody will join, so nothing more can happen")
@@ -179,24 +122,9 @@ class Simulation:
         begin = max(now + timing.download, self._free_at.get(client, 0.0))
         done = delays.finish_compute(client, begin, timing.compute)
         self._free_at[client] = done
-        self._untrained[ticket] = dispatch
+        self._training.add(dispatch)
         duration = timing.download + (done - begin) + timing.upload
         heappush(self._heap, (done + timing.upload, ticket, duration, energy, False))
-
-    def _train_pending(self) -> None:
-        handed_out, key = self._execution.vectors.handed_out, self._train_key
-        pending = [d for d in self._untrained.values() if d.ticket in handed_out]
-        models = self._problem.local_train_many(
-            np.array([handed_out[d.ticket] for d in pending]),
-            [d.client for d in pending],
-            [d.work for d in pending],
-            [draw_key(key, d.client, d.ticket) for d in pending],
-            threads=self._plan.threads,
-        )
-        trained = self._execution.vectors.trained
-        for dispatch, model in zip(pending, models, strict=True):
-            trained[dispatch.ticket] = model
-        self._untrained.clear()
 
     def _apply_churn(self, churn: Churn) -> None:
         here = churn.client in self._execution.server.clients
@@ -207,7 +135,7 @@ class Simulation:
 
     # ---- checkpoints -----------------------------------------------------------------------------------------
 
-    def checkpoint(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    def checkpoint(self) -> Checkpoint:
         now = self._execution.now
         state = {
             **self._execution.snapshot(),
@@ -218,11 +146,11 @@ class Simulation:
         return state, self._execution.vectors.dump()
 
     def _restore(self, state: dict[str, Any]) -> None:
-        self._execution.restore(state)
         self._heap = [(t, k, d, e, lost) for t, k, d, e, lost in state["heap"]]
         heapify(self._heap)
-        self._free_at = {client: free for client, free in state["free_at"]}
+        self._free_at = dict(state["free_at"])
         self.finished = state["finished"]
         trained, in_flight = self._execution.vectors.trained, self._execution.server.in_flight
-        due = sorted(k for _, k, _, _, lost in self._heap if not lost and k not in trained)
-        self._untrained = {ticket: in_flight[ticket] for ticket in due if ticket in in_flight}
+        for ticket in sorted(k for _, k, _, _, lost in self._heap if not lost and k in in_flight):
+            if ticket not in trained:
+                self._training.add(in_flight[ticket])

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from asyncfed.core.errors import JournalError
-from asyncfed.core.record import pack_row
+from asyncfed.core.record import pack_rows, unpack_rows
 from asyncfed.store.schema import (
     APPLICATION_ID,
     EVALUATION_COLUMNS,
@@ -67,7 +67,6 @@ class Journal:
             connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
             for statement in TABLES.split(";\n"):
                 connection.execute(statement)
-            connection.executemany("INSERT INTO kinds VALUES (?, ?)", enumerate(KIND_NAMES))
             rows = [(name, json.dumps(value, sort_keys=True)) for name, value in header.items()]
             connection.executemany("INSERT INTO header VALUES (?, ?)", rows)
             connection.execute("COMMIT")
@@ -104,24 +103,30 @@ class Journal:
 
     def commit(self, state: dict[str, Any] | None, arrays: dict[str, np.ndarray] | None, **header: Any) -> None:
         """Write all waiting rows, a checkpoint if given, and header values, in one transaction."""
+        packed = pack_rows(self.events)
         with _explained(self.path):
             self._connection.execute("BEGIN IMMEDIATE")
             try:
-                self._insert(state, arrays, header)
+                self._insert(packed, state, arrays, header)
                 self._connection.execute("COMMIT")
             except BaseException:
                 if self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")
                 raise
-        self._digest(self.events, self._new_details)
+        self._digest(packed, self._new_details)
         self.events, self.rounds, self.evaluations, self._new_details = [], [], [], []
 
     def _insert(
-        self, state: dict[str, Any] | None, arrays: dict[str, np.ndarray] | None, header: dict[str, Any]
+        self,
+        packed: bytes,
+        state: dict[str, Any] | None,
+        arrays: dict[str, np.ndarray] | None,
+        header: dict[str, Any],
     ) -> None:
         write = self._connection.executemany
         write("INSERT INTO details VALUES (?, ?)", self._new_details)
-        write(f"INSERT INTO events VALUES ({_marks(EVENT_COLUMNS)})", self.events)
+        if self.events:
+            write("INSERT INTO events VALUES (?, ?, ?)", [(self.events[0][0], len(self.events), packed)])
         write(f"INSERT OR REPLACE INTO rounds VALUES ({_marks(ROUND_COLUMNS)})", self.rounds)
         write(f"INSERT OR REPLACE INTO evaluations VALUES ({_marks(EVALUATION_COLUMNS)})", self.evaluations)
         write("INSERT OR REPLACE INTO header VALUES (?, ?)", [(k, json.dumps(v)) for k, v in header.items()])
@@ -132,9 +137,9 @@ class Journal:
             row = (self.next_seq, json.dumps(state), blob.getvalue())
             self._connection.execute("INSERT INTO checkpoints VALUES (?, ?, ?)", row)
 
-    def _digest(self, events: list[Row], details: list[tuple[int, str]]) -> None:
-        self._event_digest.update(b"".join(map(pack_row, events)))
-        self._detail_digest.update(b"".join(map(pack_row, details)))
+    def _digest(self, packed_events: bytes, details: list[tuple[int, str]]) -> None:
+        self._event_digest.update(packed_events)
+        self._detail_digest.update(pack_rows(details))
 
     # ---- reading ---------------------------------------------------------------------------------------------
 
@@ -148,14 +153,24 @@ class Journal:
 
     def event_rows(self) -> Iterator[Row]:
         """Committed events in order, with the text of their detail in place of its number."""
+        texts = {number: text for text, number in self._detail_ids.items()}
+        for count, block in self._blocks():
+            for *row, detail in unpack_rows(block, count):
+                yield (*row, texts.get(detail))
+
+    def event_columns(self) -> dict[str, list[Any]]:
+        """All committed events by column, the kind by its name."""
+        rows = list(self.event_rows())
+        table: dict[str, list[Any]] = {name: [row[i] for row in rows] for i, name in enumerate(EVENT_COLUMNS)}
+        table["kind"] = [KIND_NAMES[kind] for kind in table["kind"]]
+        return table
+
+    def _blocks(self) -> Iterator[tuple[int, bytes]]:
         with _explained(self.path):
-            yield from self._connection.execute(
-                "SELECT seq, time, kind, ticket, client, version, a, b, text FROM events "
-                "LEFT JOIN details ON events.detail = details.id ORDER BY seq"
-            )
+            yield from self._connection.execute("SELECT count, rows FROM events ORDER BY first_seq")
 
     def columns(self, table: str) -> dict[str, list[Any]]:
-        """A whole table ("rounds", or "readable_events") by column."""
+        """A whole table by column."""
         with _explained(self.path):
             cursor = self._connection.execute(f"SELECT * FROM {table}")
             names = [column[0] for column in cursor.description]
@@ -190,18 +205,16 @@ class Journal:
     def rewind(self, seq: int) -> None:
         """Forget events from `seq` on and take up writing there; the digest is computed anew from what stays."""
         with _explained(self.path):
-            self._connection.execute("DELETE FROM events WHERE seq >= ?", (seq,))
+            self._connection.execute("DELETE FROM events WHERE first_seq >= ?", (seq,))
         self.next_seq = seq
         self.rehash()
 
     def rehash(self) -> None:
         """Compute the digest from the file itself, as a reader who trusts nobody would."""
         self._event_digest, self._detail_digest = hashlib.sha256(), hashlib.sha256()
-        with _explained(self.path):
-            cursor = self._connection.execute("SELECT * FROM events ORDER BY seq")
-            while rows := cursor.fetchmany(10_000):
-                self._digest(rows, [])
-            self._digest([], self._connection.execute("SELECT id, text FROM details ORDER BY id").fetchall())
+        for _, block in self._blocks():
+            self._digest(block, [])
+        self._digest(b"", self._query("SELECT id, text FROM details ORDER BY id"))
 
     def _query(self, sql: str) -> list[Row]:
         with _explained(self.path):

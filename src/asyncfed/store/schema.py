@@ -8,9 +8,11 @@ SCHEMA_VERSION = 1
 DISPATCH, REPORT, MERGE, DROP, LOST, JOIN, LEAVE, STOP = range(8)
 KIND_NAMES = ("dispatch", "report", "merge", "drop", "lost", "join", "leave", "stop")
 
+# An event is a row (seq, time, kind, ticket, client, version, a, b, detail):
+#
 #   kind      ticket  client  version            a                    b                     detail (interned JSON)
 #   dispatch  x       x       downloaded         -                    -                     the work
-#   report    x       x       at arrival         duration, s          energy, J             examples, metrics, if unusual
+#   report    x       x       at arrival         duration, s          energy, J             metrics, if there are any
 #   merge     x       x       after the merge    weight               keep                  payload, rule, end of round
 #             (several tickets: ticket, client, a are null and detail lists tickets and weights)
 #   drop      x       x       now                -                    -                     reason
@@ -18,6 +20,9 @@ KIND_NAMES = ("dispatch", "report", "merge", "drop", "lost", "join", "leave", "s
 #   join      -       x       now                examples             -                     -
 #   leave     -       x       now                -                    -                     -
 #   stop      -       -       now                -                    -                     reason
+#
+# Events are stored in blocks, each a MessagePack array of rows: one SQLite row per event would cost more than to
+# simulate it. `Journal.event_rows` reads them, `asyncfed export` writes them as CSV or Parquet.
 EVENT_COLUMNS = ("seq", "time", "kind", "ticket", "client", "version", "a", "b", "detail")
 
 ROUND_COLUMNS = (
@@ -45,13 +50,8 @@ EVALUATION_COLUMNS = ("updates", "version", "round", "elapsed", "metrics")
 TABLES = f"""
 CREATE TABLE header (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE details (id INTEGER PRIMARY KEY, text TEXT NOT NULL);
-CREATE TABLE events (seq INTEGER PRIMARY KEY, time REAL NOT NULL, kind INTEGER NOT NULL, ticket INTEGER,
-                     client INTEGER, version INTEGER NOT NULL, a REAL, b REAL, detail INTEGER);
+CREATE TABLE events (first_seq INTEGER PRIMARY KEY, count INTEGER NOT NULL, rows BLOB NOT NULL);
 CREATE TABLE rounds ({", ".join(ROUND_COLUMNS)}, PRIMARY KEY (round));
 CREATE TABLE evaluations (updates INTEGER PRIMARY KEY, version INTEGER, round INTEGER, elapsed REAL, metrics TEXT);
 CREATE TABLE checkpoints (seq INTEGER PRIMARY KEY, state TEXT NOT NULL, arrays BLOB NOT NULL);
-CREATE TABLE kinds (kind INTEGER PRIMARY KEY, name TEXT NOT NULL);
-CREATE VIEW readable_events AS
-    SELECT seq, time, name AS event, ticket, client, version, a, b, text AS detail
-    FROM events JOIN kinds USING (kind) LEFT JOIN details ON events.detail = details.id ORDER BY seq;
 """

@@ -10,6 +10,9 @@ every report on arrival and at once hands out the next ticket. A round is J merg
     delta_mean  x = x + (1/J) (w_i - w_base)    the average of the round's deltas, one by one
     delta_sum   x = x + (w_i - w_base)          the sum the proofs use
 
+With `weighting = "samples"` a delta counts n_i / (mean of n over the clients here). The samples are those a client
+declared when it joined, so that the weights of all clients add up.
+
 Staleness above `max_staleness` (the paper's Assumption on tau_max) is dealt with `when_stale`: `drop` forgets the
 update, `damp` multiplies its weight by `damping(staleness - max_staleness)`, `wait` holds merges back until no one in
 flight would exceed the bound; what was held is then merged in one step. With a bound of 0, `wait` is synchronous FL.
@@ -18,6 +21,7 @@ flight would exceed the bound; what was held is then merged in one step. With a 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Literal
 
 from asyncfed.core.errors import ConfigError
@@ -30,11 +34,10 @@ from asyncfed.strategies.dispatching import check_between, check_crowd, hand_out
 
 
 class Arrived(Record):
-    """An update to be merged: whose it is, what it counts, and how much of it is taken (1, or less if damped)."""
+    """An update to be merged: whose it is, and how much of it is taken (1, or less if damped)."""
 
     ticket: int
     client: int
-    num_examples: int
     fraction: float = 1.0
 
 
@@ -75,7 +78,7 @@ class AFL(Config, tag_field="kind", tag="afl"):
         return State
 
     def check(self, num_clients: int) -> None:
-        check_crowd("concurrency", self.concurrency, self.sampler, num_clients)
+        check_crowd("concurrency", self.concurrency, self.sampler, self.work.start, num_clients)
 
     def start(self, view: View) -> tuple[State, Sequence[Action]]:
         return self._refilled(State(self.sampler.start()), view, [])
@@ -91,7 +94,7 @@ class AFL(Config, tag_field="kind", tag="afl"):
             reason = f"staleness {update.staleness} is above max_staleness {bound}"
             return self._refilled(state, view, [Drop(ticket, reason)])
         fraction = self.damping.weight(late) if late > 0 else 1.0
-        arrived = Arrived(ticket, update.report.client, update.report.num_examples, fraction)
+        arrived = Arrived(ticket, update.report.client, fraction)
         return self._merged(state, (arrived,), view)
 
     def on_lost(self, state: State, dispatch: Dispatch, view: View) -> tuple[State, Sequence[Action]]:
@@ -109,8 +112,7 @@ class AFL(Config, tag_field="kind", tag="afl"):
     # ---- bounded staleness by waiting ------------------------------------------------------------------------
 
     def _with_held(self, state: State, update: Update) -> State:
-        report = update.report
-        held = (*state.held, Arrived(report.ticket, report.client, report.num_examples))
+        held = (*state.held, Arrived(update.report.ticket, update.report.client))
         return State(state.sampling, state.merged_this_round, held, state.departed)
 
     def _release(self, state: State, view: View) -> tuple[State, Sequence[Action]]:
@@ -132,21 +134,19 @@ class AFL(Config, tag_field="kind", tag="afl"):
         return self._refilled(after, view, [merge])
 
     def _merge(self, arrived: tuple[Arrived, ...], departed: tuple[int, ...], view: View, ends_round: bool) -> Merge:
-        tickets = tuple([a.ticket for a in arrived])
-        fractions = tuple([a.fraction for a in arrived])
+        tickets, fractions = tuple([a.ticket for a in arrived]), tuple([a.fraction for a in arrived])
         if self.aggregate == "latest":
             equal = self.weighting == "equal"
-            shares = tuple([1 if equal else a.num_examples for a in arrived])
+            shares = tuple([1 if equal else view.num_examples(a.client) for a in arrived])
             total = len(view.clients) if equal else view.total_examples
-            rule = Combine("latest_average", (("shares", shares), ("total", total), ("forget", departed)))
-            return Merge(tickets, fractions, 0.0, "model", rule, ends_round)
+            return Merge(tickets, fractions, 0.0, "model", _latest_average(shares, total, departed), ends_round)
         if self.aggregate == "mixing":
             weights = tuple([self.mixing * f / len(arrived) for f in fractions])
             return Merge(tickets, weights, 1.0 - sum(weights), "model", None, ends_round)
         scale = 1.0 / self.concurrency if self.aggregate == "delta_mean" else 1.0
         if self.weighting == "samples":
             mean_examples = max(1.0, view.total_examples / max(1, len(view.clients)))
-            fractions = tuple([a.fraction * a.num_examples / mean_examples for a in arrived])
+            fractions = tuple([a.fraction * view.num_examples(a.client) / mean_examples for a in arrived])
         return Merge(tickets, tuple([scale * f for f in fractions]), 1.0, "delta", None, ends_round)
 
     def _refilled(self, state: State, view: View, actions: list[Action]) -> tuple[State, Sequence[Action]]:
@@ -156,3 +156,9 @@ class AFL(Config, tag_field="kind", tag="afl"):
             state = State(sampling, state.merged_this_round, state.held, state.departed)
         actions.extend(trains)
         return state, actions
+
+
+@lru_cache(maxsize=64)
+def _latest_average(shares: tuple[int, ...], total: int, forget: tuple[int, ...]) -> Combine:
+    """The same few rules again and again: made once each."""
+    return Combine("latest_average", (("shares", shares), ("total", total), ("forget", forget)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from asyncfed.core.errors import ConfigError
 from asyncfed.core.sampling import Sampler, SamplerMemory
-from asyncfed.core.types import Schedule, Train, View, Work
+from asyncfed.core.types import Schedule, Start, Train, View, Work
 
 
 def hand_out(
@@ -17,14 +17,19 @@ def hand_out(
     return [Train(client, work, schedule) for client in clients], memory
 
 
-def check_crowd(field: str, wanted: int, sampler: Sampler, num_clients: int) -> None:
-    """Refuse more tickets at once than there are clients, unless busy clients may queue them."""
+def check_crowd(field: str, wanted: int, sampler: Sampler, start: Start, num_clients: int) -> None:
+    """Refuse more tickets at once than there are clients, unless busy clients may queue them and it makes sense."""
     if wanted < 1:
         raise ConfigError(f"strategy.{field} is {wanted}; at least 1 client must be at work.")
     if wanted > num_clients and not sampler.queues:
         raise ConfigError(
             f"strategy.{field} is {wanted}, but there are only {num_clients} clients and this sampler gives each one "
             f"ticket at a time. Set {field} to at most {num_clients}, or use a sampler that queues (uniform_all)."
+        )
+    if start == "own" and sampler.queues:
+        raise ConfigError(
+            "strategy.sampler hands tickets to busy clients too, but clients start from their own model, which is "
+            'still changing while they are busy. Use the sampler uniform_idle, or work.start = "server".'
         )
 
 

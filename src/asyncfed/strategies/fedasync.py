@@ -41,7 +41,7 @@ class FedAsync(Config, tag_field="kind", tag="fedasync"):
         return State
 
     def check(self, num_clients: int) -> None:
-        check_crowd("concurrency", self.concurrency, self.sampler, num_clients)
+        check_crowd("concurrency", self.concurrency, self.sampler, self.work.start, num_clients)
 
     def start(self, view: View) -> tuple[State, Sequence[Action]]:
         return self._refilled(State(self.sampler.start()), view, [])

@@ -39,14 +39,14 @@ class FedAvg(Config, tag_field="kind", tag="fedavg"):
         return State
 
     def check(self, num_clients: int) -> None:
-        check_crowd("cohort_size", self.cohort_size, self.sampler, num_clients)
+        check_crowd("cohort_size", self.cohort_size, self.sampler, self.work.start, num_clients)
 
     def start(self, view: View) -> tuple[State, Sequence[Action]]:
         return self._next_round(self.sampler.start(), view, [])
 
     def on_update(self, state: State, update: Update, view: View) -> tuple[State, Sequence[Action]]:
         report = update.report
-        arrived = State(state.sampling, (*state.tickets, report.ticket), (*state.examples, max(1, report.num_examples)))
+        arrived = State(state.sampling, (*state.tickets, report.ticket), (*state.examples, report.num_examples))
         return self._close_if_complete(arrived, view)
 
     def on_lost(self, state: State, dispatch: Dispatch, view: View) -> tuple[State, Sequence[Action]]:
@@ -64,7 +64,8 @@ class FedAvg(Config, tag_field="kind", tag="fedavg"):
         return self._next_round(state.sampling, view, [self._merge(state)] if state.tickets else [])
 
     def _merge(self, state: State) -> Merge:
-        counts = state.examples if self.weighting == "samples" else (1,) * len(state.tickets)
+        by_samples = self.weighting == "samples" and any(state.examples)  # nobody has any: all count the same
+        counts = state.examples if by_samples else (1,) * len(state.tickets)
         total = sum(counts)
         return Merge(state.tickets, tuple([n / total for n in counts]), 0.0, "model", None, ends_round=True)
 

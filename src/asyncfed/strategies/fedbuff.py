@@ -18,7 +18,7 @@ from asyncfed.core.sampling import Sampler, SamplerMemory, UniformIdle
 from asyncfed.core.schedule import ConstantRate, RateSchedule
 from asyncfed.core.staleness import Discount, Polynomial
 from asyncfed.core.types import Action, Dispatch, Merge, Update, View, Work
-from asyncfed.strategies.dispatching import check_between, check_crowd, hand_out
+from asyncfed.strategies.dispatching import check_crowd, hand_out
 
 
 class State(Record):
@@ -37,7 +37,8 @@ class FedBuff(Config, tag_field="kind", tag="fedbuff"):
     schedule: RateSchedule = ConstantRate()
 
     def __post_init__(self) -> None:
-        check_between("server_lr", self.server_lr, 0.0, float("inf"))
+        if not 0 < self.server_lr < float("inf"):
+            raise ConfigError(f"strategy.server_lr is {self.server_lr}; it must be a positive number.")
         if self.buffer_size < 1:
             raise ConfigError(f"strategy.buffer_size is {self.buffer_size}; a buffer holds at least 1 update.")
 
@@ -46,7 +47,7 @@ class FedBuff(Config, tag_field="kind", tag="fedbuff"):
         return State
 
     def check(self, num_clients: int) -> None:
-        check_crowd("concurrency", self.concurrency, self.sampler, num_clients)
+        check_crowd("concurrency", self.concurrency, self.sampler, self.work.start, num_clients)
 
     def start(self, view: View) -> tuple[State, Sequence[Action]]:
         return self._refilled(State(self.sampler.start()), view, [])

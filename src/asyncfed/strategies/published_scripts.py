@@ -7,8 +7,9 @@ which it was drawn:
     mode "afl"    x = (x + w_i) / 2    for each of them in turn
     mode "sync"   x = (1/J) sum_i w_i
 
-The scripts' rate decays with the local epoch and the last round's delay spread in mode "afl" (`DelayAware`), and is
-constant in mode "sync". Use it to reproduce the published curves; use `AFL` to run the algorithm.
+Without a `schedule`, the rate is the scripts': in mode "afl" it decays with the local epoch and the last round's delay
+spread (`DelayAware`), in mode "sync" it is constant. Use it to reproduce the published curves; use `AFL` to run the
+algorithm.
 """
 
 from __future__ import annotations
@@ -18,9 +19,11 @@ from typing import Literal
 
 from asyncfed.core.record import Config, Record, replace
 from asyncfed.core.sampling import Sampler, SamplerMemory, UniformIdle
-from asyncfed.core.schedule import DelayAware, RateSchedule
+from asyncfed.core.schedule import ConstantRate, DelayAware, RateSchedule
 from asyncfed.core.types import Action, Dispatch, Merge, Update, View, Work
 from asyncfed.strategies.dispatching import check_crowd, hand_out
+
+RATE_OF_MODE: dict[str, RateSchedule] = {"afl": DelayAware(), "sync": ConstantRate()}
 
 
 class State(Record):
@@ -33,14 +36,14 @@ class PublishedScripts(Config, tag_field="kind", tag="published_scripts"):
     cohort_size: int = 5
     sampler: Sampler = UniformIdle()
     work: Work = Work(start="own")
-    schedule: RateSchedule = DelayAware()
+    schedule: RateSchedule | None = None
 
     @property
     def state_type(self) -> type[State]:
         return State
 
     def check(self, num_clients: int) -> None:
-        check_crowd("cohort_size", self.cohort_size, self.sampler, num_clients)
+        check_crowd("cohort_size", self.cohort_size, self.sampler, "own", num_clients)
 
     def start(self, view: View) -> tuple[State, Sequence[Action]]:
         return self._next_round(self.sampler.start(), view, [])
@@ -71,5 +74,6 @@ class PublishedScripts(Config, tag_field="kind", tag="published_scripts"):
 
     def _next_round(self, sampling: SamplerMemory, view: View, actions: list[Action]) -> tuple[State, Sequence[Action]]:
         work = self.work if self.work.start == "own" else replace(self.work, start="own")
-        trains, sampling = hand_out(self.cohort_size, self.sampler, sampling, view, work, self.schedule)
+        rate = self.schedule or RATE_OF_MODE[self.mode]
+        trains, sampling = hand_out(self.cohort_size, self.sampler, sampling, view, work, rate)
         return State(sampling), [*actions, *trains]

@@ -1,0 +1,252 @@
+"""The compiled loops of `kernels/sgd.py`: what a simulation spends its time in.
+
+**The shuffle.** A task's draws are those of `core.random.Stream(key)`. The order starts as 0 … n−1 and is never reset:
+each epoch permutes the order of the one before, by Fisher–Yates from i = n−1 down to 1, swapping i with a draw below
+i + 1. A 64-bit word gives two draws, its low 32 bits h first, then its high 32 bits: `(h · (i + 1)) >> 32`. An epoch
+begins with a fresh word; an unused high half is thrown away. The bias of a draw is below n / 2^32.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asyncfed.kernels.compiled import compiled
+from asyncfed.kernels.losses import HINGE, LEAST_SQUARES, LOGISTIC, MSE
+
+Array = NDArray[Any]
+
+_GOLDEN = np.uint64(0x9E37_79B9_7F4A_7C15)
+_FIRST_FACTOR = np.uint64(0xBF58_476D_1CE4_E5B9)
+_SECOND_FACTOR = np.uint64(0x94D0_49BB_1331_11EB)
+_LOW_HALF = np.uint64(0xFFFF_FFFF)
+_27, _30, _31, _32 = (np.uint64(shift) for shift in (27, 30, 31, 32))
+
+
+@compiled
+def _mix64(z: np.uint64) -> np.uint64:
+    z = (z ^ (z >> _30)) * _FIRST_FACTOR
+    z = (z ^ (z >> _27)) * _SECOND_FACTOR
+    return z ^ (z >> _31)
+
+
+@compiled
+def shuffle(order: Array, word: np.uint64) -> np.uint64:
+    """Permute `order` in place with the words after `word`; return the last word used."""
+    i = order.shape[0] - 1
+    while i >= 1:
+        word += _GOLDEN
+        bits = _mix64(word)
+        j = np.int64(((bits & _LOW_HALF) * np.uint64(i + 1)) >> _32)
+        order[i], order[j] = order[j], order[i]
+        if i >= 2:
+            j = np.int64(((bits >> _32) * np.uint64(i)) >> _32)
+            order[i - 1], order[j] = order[j], order[i - 1]
+        i -= 2
+    return word
+
+
+# Four rows at a time give the processor four independent chains of additions.
+@compiled
+def _batch_margins(x: Array, rows: Array, weights: Array, bias: Any, margins: Array) -> None:
+    d = weights.shape[0]
+    size = rows.shape[0]
+    i = 0
+    while i + 4 <= size:
+        r0, r1, r2, r3 = rows[i], rows[i + 1], rows[i + 2], rows[i + 3]
+        m0 = m1 = m2 = m3 = bias
+        for j in range(d):
+            w = weights[j]
+            m0 += w * x[r0, j]
+            m1 += w * x[r1, j]
+            m2 += w * x[r2, j]
+            m3 += w * x[r3, j]
+        margins[i], margins[i + 1], margins[i + 2], margins[i + 3] = m0, m1, m2, m3
+        i += 4
+    while i < size:
+        m0 = bias
+        for j in range(d):
+            m0 += weights[j] * x[rows[i], j]
+        margins[i] = m0
+        i += 1
+
+
+@compiled
+def _slopes_in_place(loss: int, margins: Array, y: Array, rows: Array) -> Any:
+    """Replace each row's margin by ∂f/∂m, and return their sum: the bias's gradient."""
+    zero = margins.dtype.type(0)
+    one = margins.dtype.type(1)
+    size = rows.shape[0]
+    if loss == LEAST_SQUARES:
+        for i in range(size):
+            margins[i] -= y[rows[i]]
+    elif loss == MSE:
+        for i in range(size):
+            difference = margins[i] - y[rows[i]]
+            margins[i] = difference + difference
+    elif loss == LOGISTIC:
+        for i in range(size):
+            label = y[rows[i]]
+            margins[i] = -label / (one + np.exp(label * margins[i]))
+    elif loss == HINGE:
+        for i in range(size):
+            label = y[rows[i]]
+            margins[i] = zero if label * margins[i] >= one else -label
+    else:
+        for i in range(size):
+            label = y[rows[i]]
+            shortfall = one - label * margins[i]
+            margins[i] = zero if shortfall <= zero else -label * shortfall
+    total = zero
+    for i in range(size):
+        total += margins[i]
+    return total
+
+
+@compiled
+def _batch_gradient(x: Array, rows: Array, slopes: Array, gradient: Array) -> None:
+    """The sum over the batch of slope · z, for the weights."""
+    d = x.shape[1]
+    size = rows.shape[0]
+    for j in range(d):
+        gradient[j] = x.dtype.type(0)
+    i = 0
+    while i + 4 <= size:
+        r0, r1, r2, r3 = rows[i], rows[i + 1], rows[i + 2], rows[i + 3]
+        s0, s1, s2, s3 = slopes[i], slopes[i + 1], slopes[i + 2], slopes[i + 3]
+        for j in range(d):
+            gradient[j] += (s0 * x[r0, j] + s1 * x[r1, j]) + (s2 * x[r2, j] + s3 * x[r3, j])
+        i += 4
+    while i < size:
+        row, slope = rows[i], slopes[i]
+        for j in range(d):
+            gradient[j] += slope * x[row, j]
+        i += 1
+
+
+@compiled
+def _add_gap(params: Array, start: Array, path: Array) -> None:
+    """Add params − start to `path`, and the square of its length to the number behind it, in double precision."""
+    square = 0.0
+    for j in range(params.shape[0]):
+        gap = np.float64(params[j]) - np.float64(start[j])
+        path[j] += gap
+        square += gap * gap
+    path[params.shape[0]] += square
+
+
+@compiled
+def _train_one(
+    x: Array,
+    y: Array,
+    params: Array,
+    path: Array,
+    key: np.uint64,
+    epochs: int,
+    batch: int,
+    lr: float,
+    decay: float,
+    prox: float,
+    loss: int,
+    l2: float,
+    penalize_bias: bool,
+    fit_bias: bool,
+) -> None:
+    """Train `params` in place on one client's rows. `path` collects the gaps before each step, unless it is empty."""
+    real = x.dtype.type
+    n, d = x.shape
+    batch = max(1, min(batch, n))
+    weights = params[:d]
+    bias = real(0)
+    order = np.arange(n).astype(np.uint32)
+    slopes = np.empty(batch, x.dtype)
+    gradient = np.empty(params.shape[0], x.dtype)
+    pulled = l2 != 0.0 or prox != 0.0
+    followed = path.shape[0] > 0
+    start = params.copy() if pulled or followed else params
+    word = key
+    for epoch in range(epochs):
+        word = shuffle(order, word)
+        step = lr / (epoch + 1.0) ** decay
+        shrink = real(step * l2)
+        back = real(step * prox)
+        for first in range(0, n, batch):
+            if followed:
+                _add_gap(params, start, path)
+            rows = order[first : min(first + batch, n)]
+            if fit_bias:
+                bias = params[d]
+            _batch_margins(x, rows, weights, bias, slopes)
+            slope_sum = _slopes_in_place(loss, slopes, y, rows)
+            _batch_gradient(x, rows, slopes, gradient)
+            scale = real(step / rows.shape[0])
+            if pulled:
+                for j in range(d):
+                    p = params[j]
+                    params[j] = p - (scale * gradient[j] + shrink * p + back * (p - start[j]))
+                if fit_bias:
+                    pull = back * (bias - start[d])
+                    if penalize_bias:
+                        pull += shrink * bias
+                    params[d] = bias - (scale * slope_sum + pull)
+            else:
+                for j in range(d):
+                    params[j] -= scale * gradient[j]
+                if fit_bias:
+                    params[d] = bias - scale * slope_sum
+
+
+@compiled
+def train_range(
+    x: Array,
+    y: Array,
+    offsets: Array,
+    first: int,
+    last: int,
+    params: Array,
+    paths: Array,
+    clients: Array,
+    keys: Array,
+    epochs: Array,
+    batch: Array,
+    lr: Array,
+    decay: Array,
+    prox: Array,
+    loss: int,
+    l2: float,
+    penalize_bias: bool,
+    fit_bias: bool,
+) -> None:
+    """Train tasks `first` to `last`, each in place in its row of `params` (k, p).
+
+    `paths` (k, p + 1) float64, zero at first, gets the two sums of `LocalSgd.path_moments`; with shape (k, 0), nothing.
+    """
+    for k in range(first, last):
+        a, b = offsets[clients[k]], offsets[clients[k] + 1]
+        _train_one(
+            x[a:b],
+            y[a:b],
+            params[k],
+            paths[k],
+            keys[k],
+            epochs[k],
+            batch[k],
+            lr[k],
+            decay[k],
+            prox[k],
+            loss,
+            l2,
+            penalize_bias,
+            fit_bias,
+        )
+
+
+@compiled
+def first_impossible(clients: Array, num_clients: int, epochs: Array, batch: Array) -> int:
+    """The first task with a client that is not there, or with no batch to read; -1 if there is none."""
+    for k in range(clients.shape[0]):
+        if clients[k] < 0 or clients[k] >= num_clients or epochs[k] < 0 or batch[k] < 1:
+            return k
+    return -1

@@ -1,0 +1,76 @@
+"""Numbers with units: the prefix that fits, and text short enough for a table."""
+
+from __future__ import annotations
+
+from math import isfinite
+
+from asyncfed.core.record import Record
+from asyncfed.report.subjects import Axis, check_axis
+
+PREFIXES = (("", 1.0), ("k", 1e3), ("M", 1e6), ("G", 1e9), ("T", 1e12))
+NAMES: dict[Axis, tuple[str, str]] = {
+    "round": ("rounds", ""),
+    "elapsed": ("virtual time", "s"),
+    "bytes": ("communication, down and up", "B"),
+    "energy": ("energy of computing", "J"),
+}
+
+
+class Scale(Record):
+    """A quantity's name, the unit it is shown in, and what to divide by to get there."""
+
+    name: str
+    unit: str
+    divisor: float
+
+    @property
+    def label(self) -> str:
+        return f"{self.name}, {self.unit}" if self.unit else self.name
+
+
+def scale_for(axis: Axis, largest: float) -> Scale:
+    """The unit in which `largest` is a number from 1 to 1,000. Rounds and seconds keep theirs.
+
+    >>> scale_for("bytes", 2.5e6).label
+    'communication, down and up, MB'
+    """
+    check_axis(axis)
+    name, unit = NAMES[axis]
+    if axis in ("round", "elapsed"):
+        return Scale(name, unit, 1.0)
+    prefix, divisor = max((p for p in PREFIXES if p[1] <= largest), key=lambda p: p[1], default=PREFIXES[0])
+    return Scale(name, prefix + unit, divisor)
+
+
+def quantity(axis: Axis, value: float) -> str:
+    """A value with its unit, to three digits; a dash if there is none.
+
+    >>> quantity("energy", 12_345.0), quantity("round", 17.0), quantity("elapsed", float("nan"))
+    ('12.3 kJ', '17', '–')
+    """
+    if not isfinite(value):
+        return "–"
+    scale = scale_for(axis, value)
+    return f"{short(value / scale.divisor)} {scale.unit}".rstrip()
+
+
+def short(value: float) -> str:
+    """Three digits, without exponents where people would write none.
+
+    >>> short(1234.5), short(0.020312), short(3.0)
+    ('1,234', '0.0203', '3')
+    """
+    if not isfinite(value):
+        return "–"
+    if 1000 <= abs(value) < 1e7:
+        return f"{value:,.0f}"
+    return f"{value:.3g}"
+
+
+def times(ratio: float) -> str:
+    """A ratio to two digits, which is as well as a few seeds know it.
+
+    >>> times(0.2371), times(13.2), times(1234.5)
+    ('0.24', '13', '1,234')
+    """
+    return f"{ratio:.2g}" if ratio < 10 else f"{ratio:,.0f}"

@@ -1,0 +1,67 @@
+"""Plan: all that a run needs besides its problem and its clock, and how an execution of it is set up."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from asyncfed.combine import Vectors
+from asyncfed.core.errors import ConfigError
+from asyncfed.core.record import Config
+from asyncfed.core.server import Server
+from asyncfed.core.types import Budget
+from asyncfed.problems.protocol import Initialisation, Problem
+from asyncfed.sim.evaluation import Evaluation, Evaluator
+from asyncfed.sim.execution import Execution, own_start_of
+from asyncfed.store.journal import Journal
+from asyncfed.store.ledger import Ledger
+
+Checkpoint: TypeAlias = tuple[dict[str, Any], dict[str, np.ndarray]]
+
+
+class Churn(Config):
+    """A client joins or leaves at a moment of virtual time. Whose first event is a join is absent until then."""
+
+    time: float
+    client: int
+    event: Literal["join", "leave"]
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.time < float("inf"):
+            raise ConfigError(f"churn.time is {self.time}; it must be zero or a positive number of seconds.")
+
+
+class Plan(Config):
+    strategy: Any
+    seed: int = 0
+    budget: Budget = Budget()
+    init: Initialisation = "zeros"
+    churn: tuple[Churn, ...] = ()
+    evaluation: Evaluation = Evaluation()
+    divergence_norm: float = 1e9
+    threads: int = 1
+
+    def churn_in_order(self) -> list[Churn]:
+        return sorted(self.churn, key=lambda c: (c.time, c.client))
+
+    def absent_at_start(self) -> set[int]:
+        first_event = {c.client: c.event for c in reversed(self.churn_in_order())}
+        return {client for client, event in first_event.items() if event == "join"}
+
+
+def set_up(problem: Problem, plan: Plan, journal: Journal, checkpoint: Checkpoint | None = None) -> Execution:
+    """An execution that is ready to start, or (from a checkpoint) to go on."""
+    server = Server(plan.strategy, problem.num_examples.tolist(), plan.seed, plan.budget, plan.absent_at_start())
+    if checkpoint is None:
+        vectors = Vectors(problem.init(plan.seed, how=plan.init))
+        ledger = Ledger(problem.num_clients, vectors.params.nbytes)
+    else:
+        vectors = Vectors.load(checkpoint[1])
+        ledger = Ledger.restored(checkpoint[0]["ledger"])
+    evaluator = Evaluator(problem, plan.evaluation, plan.threads)
+    own_start = own_start_of(problem, vectors, plan.seed, plan.init)
+    execution = Execution(server, vectors, ledger, journal, evaluator, own_start, plan.divergence_norm)
+    if checkpoint is not None:
+        execution.restore(checkpoint[0])
+    return execution

@@ -1,0 +1,78 @@
+"""Replay: a journal's inputs handed to a new server, every training done again, every decision made again.
+
+The clock is the journal: reports, losses, joins and leaves come when it says they came. If the journal is genuine and
+the training deterministic, the replay writes the same events and ends at the same model.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+from asyncfed.core.errors import JournalError
+from asyncfed.core.types import Dispatch, Report
+from asyncfed.problems.protocol import Problem
+from asyncfed.sim.execution import Execution
+from asyncfed.sim.plan import Plan, set_up
+from asyncfed.sim.training import LateTraining
+from asyncfed.store.journal import Journal
+from asyncfed.store.schema import JOIN, LEAVE, LOST, REPORT, STOP
+
+Row = tuple[Any, ...]
+
+
+def replay(problem: Problem, plan: Plan, recorded: Iterable[Row], journal: Journal) -> Iterator[int]:
+    """Write to `journal` what the recorded events lead to. Yields the number of reports done, for a progress bar.
+
+    Raises `JournalError` at the first recorded input that cannot have happened.
+    """
+    execution = set_up(problem, plan, journal)
+    training = LateTraining(problem, execution.vectors, plan.seed, plan.threads)
+    execution.on_dispatch = training.add
+    execution.start()
+    examples = problem.num_examples.tolist()
+    steps: dict[int, Callable[[Row], None]] = {
+        REPORT: lambda row: _report(execution, training, examples, row),
+        LOST: lambda row: execution.lose(row[3], row[6], row[7]),
+        JOIN: lambda row: execution.join(row[4], int(row[6])),
+        LEAVE: lambda row: execution.leave(row[4]),
+        STOP: lambda row: _stop(execution, json.loads(row[8])),
+    }
+    reports = 0
+    for row in recorded:
+        step = steps.get(row[2])
+        if step is None:
+            continue  # a decision: the new server makes its own
+        execution.now = row[1]
+        _take(step, row, execution)
+        reports += row[2] == REPORT
+        yield reports
+    journal.commit(execution.snapshot(), execution.vectors.dump())
+
+
+def _take(step: Callable[[Row], None], row: Row, execution: Execution) -> None:
+    stopped = execution.server.stopped is not None
+    if stopped and row[2] != STOP:
+        raise JournalError(f"event {row[0]} comes after the run had stopped; the journal was tampered with or mixed.")
+    try:
+        step(row)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise JournalError(f"event {row[0]} cannot have happened in this run ({error!r}).") from error
+
+
+def _report(execution: Execution, training: LateTraining, examples: list[int], row: Row) -> None:
+    _, time, _, ticket, client, _, duration, energy, detail = row
+    dispatch: Dispatch = execution.dispatches[ticket]
+    model: np.ndarray = training.ensure(ticket)
+    if dispatch.work.start == "own":
+        execution.vectors.own[client] = model
+    metrics = None if detail is None else json.loads(detail)
+    execution.receive(Report(ticket, client, time, duration, examples[client], metrics), energy)
+
+
+def _stop(execution: Execution, reason: str) -> None:
+    if execution.server.stopped is None:
+        execution.halt(reason)

@@ -1,0 +1,82 @@
+"""A server and its vectors driven by hand: one parameter, models chosen by the test, no training and no clock."""
+
+import numpy as np
+import pytest
+
+from asyncfed.combine import Vectors
+from asyncfed.core.server import Server
+from asyncfed.core.types import Dispatch, Drop, Merge, Report
+
+
+class HandRun:
+    """Clients are named by number: with as many tickets as clients each has one, so who works is no matter of chance."""
+
+    def __init__(self, strategy, num_examples=(1, 1, 1), start=0.0, seed=0):
+        self.server = Server(strategy, list(num_examples), seed)
+        self.vectors = Vectors(np.array([start], dtype=np.float64))
+        self.merges = []
+        self._carry_out(self.server.start())
+
+    @property
+    def x(self):
+        """The server's model."""
+        return self.vectors.params.item()
+
+    def ticket_of(self, client):
+        """The client's only ticket."""
+        (ticket,) = [t for t, d in self.server.in_flight.items() if d.client == client]
+        return ticket
+
+    def start_of(self, client):
+        """The model the client was handed."""
+        return self.vectors.handed_out[self.ticket_of(client)].item()
+
+    def arrive(self, client, model, duration=1.0):
+        """(staleness at arrival, what was decided about reports, the server's model afterwards)."""
+        return self.report(self.ticket_of(client), model, duration)
+
+    def report(self, ticket, model, duration=1.0):
+        dispatch = self.server.in_flight[ticket]
+        staleness = self.server.version - dispatch.base_version
+        self.vectors.trained[ticket] = np.array([model], dtype=np.float64)
+        if dispatch.work.start == "own":
+            self.vectors.own[dispatch.client] = self.vectors.trained[ticket]
+        examples = self.server.examples_of(dispatch.client)
+        outputs = self.server.receive(Report(ticket, dispatch.client, 0.0, duration, examples))
+        return staleness, self._carry_out(outputs), self.x
+
+    def lose(self, client):
+        ticket = self.ticket_of(client)
+        outputs = self.server.lose(ticket)
+        self.vectors.forget(ticket)
+        return self._carry_out(outputs), self.x
+
+    def leave(self, client):
+        gone = [t for t, d in self.server.in_flight.items() if d.client == client]
+        outputs = self.server.leave(client)
+        for ticket in gone:
+            self.vectors.forget(ticket)
+        return self._carry_out(outputs), self.x
+
+    def join(self, client, num_examples=1):
+        return self._carry_out(self.server.join(client, num_examples)), self.x
+
+    def _carry_out(self, outputs):
+        said = []
+        for output in outputs:
+            if isinstance(output, Dispatch):
+                own = self.vectors.own.get(output.client, np.zeros(1)) if output.work.start == "own" else None
+                self.vectors.hand_out(output, own)
+            elif isinstance(output, Merge):
+                said.append("merge")
+                self.merges.append(output)
+                self.vectors.merge(output)
+            elif isinstance(output, Drop):
+                said.append("drop")
+                self.vectors.forget(output.ticket)
+        return " ".join(said) or "hold"
+
+
+@pytest.fixture
+def hand_run():
+    return HandRun

@@ -1,0 +1,74 @@
+"""Everything shipped passes the public conformance check, in all its settings."""
+
+from itertools import product
+
+import pytest
+
+from asyncfed.core.sampling import ShuffledCycle, UniformAll, UniformIdle, Weighted
+from asyncfed.core.staleness import Hinge, NoDiscount, Polynomial
+from asyncfed.strategies import AFL, CyclicWeightTransfer, FedAsync, FedAvg, FedBuff, PublishedScripts
+from asyncfed.testing import check_strategy
+
+SKIP_BUSY = {"idle": UniformIdle(), "cycle": ShuffledCycle(), "weighted": Weighted(weights=(1.0, 2.0, 3.0, 4.0, 5.0))}
+SAMPLERS = SKIP_BUSY | {"all": UniformAll(), "queue": Weighted(weights=(1.0, 9.0), busy="queue")}
+STALE = {
+    "any": {},
+    "drop": {"max_staleness": 1},
+    "damp": {"max_staleness": 1, "when_stale": "damp"},
+    "wait": {"max_staleness": 1, "when_stale": "wait"},
+    "barrier": {"max_staleness": 0, "when_stale": "wait"},
+}
+AGGREGATES = ("latest", "mixing", "delta_mean", "delta_sum")
+
+
+@pytest.mark.parametrize(("aggregate", "stale"), list(product(AGGREGATES, STALE)))
+def test_afl(aggregate, stale):
+    weightings = ("equal",) if aggregate == "mixing" else ("equal", "samples")
+    for number, sampler in enumerate(SAMPLERS.values()):
+        weighting = weightings[number % len(weightings)]
+        check_strategy(
+            AFL(concurrency=3, aggregate=aggregate, weighting=weighting, sampler=sampler, **STALE[stale]), seed=number
+        )
+
+
+@pytest.mark.parametrize("stale", STALE)
+@pytest.mark.parametrize("weighting", ["equal", "samples"])
+def test_afl_with_everybody_at_work(weighting, stale):
+    check_strategy(AFL(concurrency=4, weighting=weighting, **STALE[stale]), num_clients=4, seed=3)
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS.values(), ids=SAMPLERS)
+@pytest.mark.parametrize("weighting", ["equal", "samples"])
+def test_fedavg(weighting, sampler):
+    check_strategy(FedAvg(cohort_size=3, weighting=weighting, sampler=sampler))
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS.values(), ids=SAMPLERS)
+@pytest.mark.parametrize("discount", [NoDiscount(), Polynomial(), Hinge(slope=2.0, grace=1)])
+def test_fedasync(discount, sampler):
+    check_strategy(FedAsync(concurrency=3, discount=discount, sampler=sampler))
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS.values(), ids=SAMPLERS)
+@pytest.mark.parametrize("buffer_size", [1, 4])
+def test_fedbuff(buffer_size, sampler):
+    check_strategy(FedBuff(concurrency=3, buffer_size=buffer_size, sampler=sampler))
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS.values(), ids=SAMPLERS)
+def test_cyclic_weight_transfer(sampler):
+    check_strategy(CyclicWeightTransfer(sampler=sampler))
+
+
+@pytest.mark.parametrize("sampler", SKIP_BUSY.values(), ids=SKIP_BUSY)
+@pytest.mark.parametrize("mode", ["afl", "sync"])
+def test_published_scripts(mode, sampler):
+    check_strategy(PublishedScripts(mode=mode, cohort_size=3, sampler=sampler))
+
+
+@pytest.mark.parametrize(
+    "strategy",
+    [AFL(concurrency=1), FedAvg(cohort_size=1), FedBuff(concurrency=1, buffer_size=1), CyclicWeightTransfer()],
+)
+def test_a_single_client(strategy):
+    check_strategy(strategy, num_clients=1)

@@ -1,0 +1,97 @@
+"""Every decision of each strategy in a fixed random schedule, so that no change of behaviour goes unseen.
+
+Regenerate with `pytest tests/strategies/test_golden.py --regenerate-golden`; see tests/golden/README.md.
+"""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from asyncfed.core.random import Stream, purpose_key
+from asyncfed.core.record import to_plain
+from asyncfed.core.sampling import ShuffledCycle, UniformAll, Weighted
+from asyncfed.core.schedule import DelayAware
+from asyncfed.core.server import Server
+from asyncfed.core.staleness import Hinge, NoDiscount
+from asyncfed.core.types import Dispatch, Drop, Merge, Report
+from asyncfed.strategies import AFL, CyclicWeightTransfer, FedAsync, FedAvg, FedBuff, PublishedScripts
+
+FOLDER = Path(__file__).parent.parent / "golden"
+NUM_CLIENTS = 6
+STEPS = 60
+
+CASES = {
+    "afl_latest": AFL(concurrency=3),
+    "afl_latest_samples_damp": AFL(concurrency=4, weighting="samples", max_staleness=1, when_stale="damp"),
+    "afl_mixing_drop": AFL(concurrency=4, aggregate="mixing", max_staleness=1),
+    "afl_delta_mean_wait": AFL(concurrency=4, aggregate="delta_mean", max_staleness=1, when_stale="wait"),
+    "afl_delta_sum_queue": AFL(concurrency=4, aggregate="delta_sum", sampler=UniformAll()),
+    "afl_weighted_sampler": AFL(concurrency=3, sampler=Weighted(weights=(1.0, 2.0, 4.0, 8.0))),
+    "cyclic_weight_transfer": CyclicWeightTransfer(),
+    "fedasync_constant": FedAsync(concurrency=3, discount=NoDiscount()),
+    "fedasync_hinge": FedAsync(concurrency=4, discount=Hinge(slope=2.0, grace=1), sampler=ShuffledCycle()),
+    "fedasync_polynomial": FedAsync(concurrency=4, schedule=DelayAware(delay_penalty=0.5, over="round")),
+    "fedavg_equal": FedAvg(cohort_size=3, weighting="equal", sampler=ShuffledCycle()),
+    "fedavg_samples": FedAvg(cohort_size=4),
+    "fedbuff": FedBuff(concurrency=4, buffer_size=3),
+    "published_scripts_afl": PublishedScripts(mode="afl", cohort_size=3),
+    "published_scripts_sync": PublishedScripts(mode="sync", cohort_size=3),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_decisions_are_the_recorded_ones(name, request):
+    path = FOLDER / f"{name}.json"
+    story = decided(CASES[name])
+    if request.config.getoption("--regenerate-golden"):
+        path.write_text("[\n" + ",\n".join(map(json.dumps, story)) + "\n]\n")
+    recorded = json.loads(path.read_text())
+    for number, (line, expected) in enumerate(zip(story, recorded, strict=False)):
+        assert line == expected, f"line {number + 1} of {path.name}"
+    assert len(story) == len(recorded)
+
+
+def test_nothing_is_recorded_that_is_not_checked():
+    assert {path.stem for path in FOLDER.glob("*.json")} == set(CASES)
+
+
+def decided(strategy):
+    """One line per input: what came in, then everything decided."""
+    server = Server(strategy, [2 * client + 1 for client in range(NUM_CLIENTS)], seed=1)
+    chance = Stream(purpose_key(1, "golden schedule"))
+    story = [["start", *map(written, server.start())]]
+    for step in range(STEPS):
+        here, away = list(server.clients), [c for c in range(NUM_CLIENTS) if c not in server.clients]
+        lot = chance.unit()
+        if lot < 0.06 and len(here) > 4:
+            client = here[chance.below(len(here))]
+            story.append([f"leave {client}", *map(written, server.leave(client))])
+        elif lot < 0.2 and away:
+            story.append([f"join {away[0]}", *map(written, server.join(away[0], 5))])
+        else:
+            tickets = list(server.in_flight)
+            ticket = tickets[chance.below(len(tickets))]
+            if lot > 0.9:
+                story.append([f"lose {ticket}", *map(written, server.lose(ticket))])
+            else:
+                client = server.in_flight[ticket].client
+                report = Report(ticket, client, float(step), 4.0 * chance.unit(), server.examples_of(client))
+                story.append([f"report {ticket}", *map(written, server.receive(report))])
+        story[-1].append({"version": server.version, "round": server.round})
+    return json.loads(json.dumps(story))
+
+
+def written(output):
+    if isinstance(output, Dispatch):
+        work = output.work
+        return {
+            "train": output.ticket,
+            "client": output.client,
+            "from": output.base_version,
+            "rate": [work.learning_rate, work.decay, work.start],
+        }
+    if isinstance(output, Merge):
+        return {"merge": list(output.tickets), **to_plain(output)} | {"tickets": len(output.tickets)}
+    assert isinstance(output, Drop)
+    return {"drop": output.ticket, "reason": output.reason}

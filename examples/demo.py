@@ -1,6 +1,6 @@
 """AFL against synchronous federated learning where two clients in ten are slow.
 
-    python examples/demo.py            about half a minute on two cores
+    python examples/demo.py            less than half a minute on two cores
     python examples/demo.py --quick    a few seconds: two seeds, fewer rounds
 
 The paper's regression: 10 clients, 5 at work at a time. Everybody's tickets take about a second (log-normal), but two
@@ -14,6 +14,7 @@ of delays. Here each comes with and without the other, so that one can see which
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 
 from rich.console import Console
@@ -131,4 +132,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except KeyboardInterrupt:
+        sys.exit("Stopped by Ctrl-C; there is no new report.")

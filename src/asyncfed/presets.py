@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Literal
 
 from asyncfed.core.errors import ConfigError, did_you_mean
-from asyncfed.core.record import replace
+from asyncfed.core.record import replace, to_plain
 from asyncfed.core.schedule import ConstantRate, DelayAware, RateSchedule
 from asyncfed.core.types import Budget, Work
 from asyncfed.data import (
@@ -201,6 +201,14 @@ def strategy_named(name: str, crowd: int, work: Work, rate: RateSchedule | None 
     if name not in STRATEGIES:
         raise ConfigError(f'There is no strategy "{name}". {did_you_mean(name, STRATEGIES)}')
     return STRATEGIES[name][1](crowd, work, rate or DelayAware())
+
+
+def strategy_like(name: str, other: ShippedStrategy) -> ShippedStrategy:
+    """A strategy by its short name, with the local work, the rate and the number at work of another one."""
+    plain = to_plain(other)
+    crowd = plain.get("concurrency") or plain.get("cohort_size") or plain.get("round_length") or 1
+    work = replace(other.work, start="server") if other.work.start == "own" else other.work
+    return strategy_named(name, crowd, work, other.schedule)
 
 
 DELAYS: dict[str, tuple[str, Callable[[], Delays]]] = {

@@ -43,6 +43,15 @@ class Run:
         return str(self.header["reason"])
 
     @property
+    def advice(self) -> str:
+        """What to try next if the run did not end well."""
+        return {
+            "diverged": "Try a smaller strategy.work.learning_rate, fewer local epochs, or another aggregate: mixing "
+            "and latest never diverge from staleness, sums and averages of deltas do.",
+            "starved": "Check churn and dropout: somebody must be there to work.",
+        }.get(self.verdict, "")
+
+    @property
     def finished(self) -> bool:
         return self.verdict != "interrupted"
 

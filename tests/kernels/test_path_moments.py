@@ -1,4 +1,4 @@
-"""How far local training wanders: the compiled sums against their readable twin, and against every point of the path."""
+"""How far local training wanders: the compiled sums against their readable twin, and against the path's every point."""
 
 import numpy as np
 import pytest

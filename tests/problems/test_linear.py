@@ -1,5 +1,6 @@
 """The linear problem's interface, against naive NumPy and the readable kernels."""
 
+import pickle
 from hashlib import sha256
 
 import numpy as np
@@ -112,7 +113,7 @@ def test_no_tasks_give_no_params():
     assert [part.shape for part in problem.local_path_moments(np.empty((0, 5)), [], [], [])] == [(0,), (0, 5), (0,)]
 
 
-@pytest.mark.parametrize("count", [3, linear._MOST_SHARED + 1])
+@pytest.mark.parametrize("count", [3, linear._MOST_KEPT + 1])
 def test_equal_works_train_alike_call_after_call_whether_or_not_they_are_one_object(count):
     problem = Linear(random_clients(5), "logistic")
     clients, keys = [k % 3 for k in range(count)], list(range(count))
@@ -154,6 +155,15 @@ def test_training_lowers_the_loss():
     problem = Linear(random_clients(2, labels=False), "mse")
     trained = problem.local_train(problem.init(0), 0, Work(epochs=20), key=4)
     assert problem.client_loss(trained, 0) < problem.client_loss(problem.init(0), 0)
+
+
+def test_a_pickled_problem_holds_its_data_once_and_trains_alike():
+    problem = Linear(random_clients(sizes=(900, 100), d=8), "logistic", 0.1, penalize_bias=False)
+    text = pickle.dumps(problem)
+    assert len(text) < 1.1 * problem.clients.x.nbytes + problem.clients.y.nbytes
+    copy, start = pickle.loads(text), problem.init(0, how="torch")
+    assert copy.fingerprint() == problem.fingerprint()
+    assert copy.local_train(start, 1, Work(), 5).tobytes() == problem.local_train(start, 1, Work(), 5).tobytes()
 
 
 def test_torch_initialisation_is_keyed_and_within_its_bound():

@@ -57,6 +57,13 @@ def test_dots_are_the_paired_ratios(comparison):
     assert "slow" in clock.get_xlabel()
 
 
+def test_intervals_lie_within_the_frame(comparison):
+    _, clock = draw_time_to_target(comparison, "slow").axes
+    found = comparison.ratio("fast", "slow", "elapsed")
+    low, high = clock.get_xlim()
+    assert low < found.low < found.high < high
+
+
 def test_ratio_rows_name_all_but_the_baseline(comparison):
     rounds, _ = draw_time_to_target(comparison, "fast").axes
     assert [label.get_text() for label in rounds.get_yticklabels()] == ["slow", "late", "wild"]

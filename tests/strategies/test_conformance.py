@@ -24,11 +24,9 @@ AGGREGATES = ("latest", "mixing", "delta_mean", "delta_sum")
 @pytest.mark.parametrize(("aggregate", "stale"), list(product(AGGREGATES, STALE)))
 def test_afl(aggregate, stale):
     weightings = ("equal",) if aggregate == "mixing" else ("equal", "samples")
-    for number, sampler in enumerate(SAMPLERS.values()):
-        weighting = weightings[number % len(weightings)]
-        check_strategy(
-            AFL(concurrency=3, aggregate=aggregate, weighting=weighting, sampler=sampler, **STALE[stale]), seed=number
-        )
+    for seed, (weighting, sampler) in enumerate(product(weightings, SAMPLERS.values())):
+        strategy = AFL(concurrency=3, aggregate=aggregate, weighting=weighting, sampler=sampler, **STALE[stale])
+        check_strategy(strategy, seed=seed)
 
 
 @pytest.mark.parametrize("stale", STALE)

@@ -97,9 +97,8 @@ class LocalSgd:
         one_each = (len(clients),)
         if params.shape != (*one_each, self._num_params):
             raise self._wrong_start(params.shape, len(clients))
-        if not (
-            one_each == keys.shape == epochs.shape == batch.shape == lr.shape == decay.shape == prox.shape
-        ):  # no loop: this is read before every batch of tasks
+        # Written out, because a loop over the columns takes as long as a small training.
+        if not (one_each == keys.shape == epochs.shape == batch.shape == lr.shape == decay.shape == prox.shape):
             name, shape = next((n, c.shape) for n, c in zip(Tasks._fields, tasks, strict=True) if c.shape != one_each)
             raise DataError(f"{name} has shape {shape}; there are {len(clients)} tasks, one value each.")
         bad = first_impossible(clients, self._num_clients, epochs, batch)

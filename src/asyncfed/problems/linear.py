@@ -24,7 +24,7 @@ from asyncfed.problems.protocol import Array, Initialisation, PackedData
 
 _QUADRATIC_LOSSES = frozenset({"least_squares", "mse"})
 _PUBLISHED_BATCH = 32
-_MOST_SHARED = 1024
+_MOST_KEPT = 1024
 """Tasks in a call up to which the columns of one shared work are kept for the next call."""
 
 
@@ -83,6 +83,11 @@ class Linear:
                 f'The loss "{loss}" needs labels −1 and +1, but y holds {wrong}. Load the targets as labels, or use '
                 '"least_squares".'
             )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A copy for another process holds the data once; the kernel's views of them are made anew."""
+        model = self.model
+        return Linear, (self.clients, model.loss, model.l2, model.penalize_bias, model.fit_bias)
 
     @property
     def num_clients(self) -> int:
@@ -230,10 +235,10 @@ def _tasks(clients: Sequence[int], works: Sequence[Work], keys: Sequence[int]) -
     count = len(clients)
     if len(works) != count:
         raise ConfigError(f"There are {count} clients but {len(works)} works; each task needs one of each.")
-    if count <= _MOST_SHARED and count and works.count(works[0]) == count:
-        columns = _shared_columns(works[0], count)
-    else:
+    if count == 0 or works.count(works[0]) < count:
         columns = _columns(works)
+    else:
+        columns = (_kept_columns if count <= _MOST_KEPT else _repeated_columns)(works[0], count)
     return Tasks(np.array(clients, dtype=np.int64), np.array(keys, dtype=np.uint64), *columns)
 
 
@@ -248,7 +253,16 @@ def _columns(works: Sequence[Work]) -> tuple[Array, Array, Array, Array, Array]:
     )
 
 
-@lru_cache(maxsize=64)
-def _shared_columns(work: Work, count: int) -> tuple[Array, Array, Array, Array, Array]:
-    """The columns of `count` tasks with the same work, kept: a server asks for the same few again and again."""
-    return _columns([work] * count)
+def _repeated_columns(work: Work, count: int) -> tuple[Array, Array, Array, Array, Array]:
+    """The columns of `count` tasks with the same work."""
+    return (
+        np.full(count, work.epochs, dtype=np.int64),
+        np.full(count, work.batch_size, dtype=np.int64),
+        np.full(count, work.learning_rate, dtype=np.float64),
+        np.full(count, work.decay, dtype=np.float64),
+        np.full(count, work.proximal, dtype=np.float64),
+    )
+
+
+# A simulation asks for the same few thousands of times a second.
+_kept_columns = lru_cache(maxsize=64)(_repeated_columns)

@@ -112,6 +112,7 @@ def _draw_ratios(
             continue
         if isfinite(found.low):
             axes.plot([found.low, found.high], [row + 0.1, row + 0.1], color=colour, linewidth=2.2)
+            limits += [found.low, found.high]
         axes.plot(found.mean, row + 0.1, "D", color=colour, markersize=5.5)
         axes.annotate(
             f"{times(found.mean)}×",
@@ -131,7 +132,7 @@ def _draw_ratios(
 def _show_ratio_axis(axes: Axes, low: float, high: float) -> None:
     axes.set_xscale("log")
     axes.axvline(1.0, color=style.INK, linewidth=1.0)
-    axes.set_xlim(low / 1.5, high * 1.5)
-    axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axes.set_xlim(low / 1.3, high * 1.3)
+    axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if high / low < 1000 else (1.0,)))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}×"))
     axes.xaxis.set_minor_formatter(NullFormatter())

@@ -1,0 +1,261 @@
+"""The command line: parses, calls, prints. No logic."""
+
+from __future__ import annotations
+
+import sys
+import tomllib
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from asyncfed import running
+from asyncfed.compare import compare as compare_strategies
+from asyncfed.core.errors import AsyncFedError, ConfigError
+from asyncfed.core.record import replace
+from asyncfed.experiment import Experiment, changed, read_toml, to_toml
+from asyncfed.presets import DELAYS, PRESETS, STRATEGIES, delays_named, preset, strategy_like
+from asyncfed.report.comparison_figure import draw_comparison, draw_time_to_target
+from asyncfed.report.export import write_table
+from asyncfed.report.progress import counting_bar, run_bar
+from asyncfed.report.tables import comparison_table, run_table
+from asyncfed.run import Run, load
+from asyncfed.version import __version__
+
+app = typer.Typer(
+    help="Asynchronous federated learning that can be trusted.", no_args_is_help=True, pretty_exceptions_enable=False
+)
+console = Console()
+complaints = Console(stderr=True)
+
+What = Annotated[str, typer.Argument(help="A preset (see `asyncfed presets`) or a TOML file.")]
+RunFile = Annotated[Path, typer.Argument(help="A run's file, as `run --out` wrote it.")]
+Strategy = Annotated[str | None, typer.Option(help="Another strategy by name, with the same work.")]
+Delays = Annotated[str | None, typer.Option(help="Other delays by name: none, laptop, stragglers, heavy_tailed.")]
+Reading = Annotated[str | None, typer.Option(help="How a preset reads the paper: text or published.")]
+Fraction = Annotated[float | None, typer.Option(help="Share of a preset's clients at work at once.")]
+Clients = Annotated[int | None, typer.Option(help="Number of a preset's clients.")]
+Rounds = Annotated[int | None, typer.Option(help="Rounds to run.")]
+Seed = Annotated[int | None, typer.Option(help="Seed of everything random.")]
+Settings = Annotated[list[str] | None, typer.Option("--set", help="Any other key: --set strategy.max_staleness=3")]
+Threads = Annotated[int | None, typer.Option(help="Threads; changes the speed and nothing else.")]
+
+
+@app.command()
+def run(
+    experiment: What = "regression",
+    out: Annotated[Path | None, typer.Option(help="The run's file [default: runs/NAME-SEED.sqlite].")] = None,
+    strategy: Strategy = None,
+    delays: Delays = None,
+    reading: Reading = None,
+    fraction: Fraction = None,
+    clients: Clients = None,
+    rounds: Rounds = None,
+    seed: Seed = None,
+    settings: Settings = None,
+    threads: Threads = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace the run's file if it exists.")] = False,
+    plot: Annotated[Path | None, typer.Option(help="Also draw the run into this PNG or PDF file.")] = None,
+    checkpoint_seconds: Annotated[float, typer.Option(help="Wall-clock time between checkpoints.")] = 2.0,
+) -> None:
+    """Simulate an experiment. Ctrl-C stops it cleanly; `asyncfed resume` continues it."""
+    chosen = _experiment(experiment, strategy, delays, reading, fraction, clients, rounds, seed, settings)
+    file = out or Path("runs") / f"{chosen.name}-{chosen.seed}.sqlite"
+    console.print(escape(chosen.heterogeneity().verdict), style="dim")
+    with run_bar(console, chosen) as watch:
+        done = running.run(
+            chosen, out=file, threads=threads, watch=watch, force=force, checkpoint_seconds=checkpoint_seconds
+        )
+    _conclude(done, plot)
+
+
+@app.command()
+def resume(
+    file: RunFile,
+    experiment: Annotated[str | None, typer.Option(help="Check that the run is this experiment.")] = None,
+    threads: Threads = None,
+    plot: Annotated[Path | None, typer.Option(help="Also draw the run into this PNG or PDF file.")] = None,
+    checkpoint_seconds: Annotated[float, typer.Option(help="Wall-clock time between checkpoints.")] = 2.0,
+) -> None:
+    """Continue an interrupted run, to the bytes it would have reached uninterrupted."""
+    given = None if experiment is None else _experiment(experiment)
+    with run_bar(console, load(file).experiment) as watch:
+        done = running.resume(
+            file, experiment=given, threads=threads, watch=watch, checkpoint_seconds=checkpoint_seconds
+        )
+    _conclude(done, plot)
+
+
+@app.command()
+def verify(file: RunFile, threads: Threads = None) -> None:
+    """Replay a run's journal and compare the digests of events and model."""
+    with counting_bar(console, "replaying", int(load(file).evaluations["updates"][-1])) as watch:
+        verification = running.verify(file, threads=threads, watch=watch)
+    for line in verification.lines:
+        console.print(escape(line))
+    console.print("[green]verified[/]" if verification.ok else "[red]NOT verified[/]")
+    raise typer.Exit(0 if verification.ok else 1)
+
+
+@app.command()
+def show(
+    file: RunFile,
+    plot: Annotated[Path | None, typer.Option(help="Draw the run into this PNG or PDF file.")] = None,
+    toml: Annotated[bool, typer.Option("--toml", help="Print the experiment as TOML.")] = False,
+) -> None:
+    """Show what a run did and how it ended."""
+    recorded = load(file)
+    if toml:
+        print(to_toml(recorded.experiment))
+        return
+    _conclude(recorded, plot)
+
+
+@app.command()
+def export(
+    file: RunFile,
+    out: Annotated[Path, typer.Argument(help="The file to write; .csv or .parquet.")],
+    table: Annotated[
+        Literal["evaluations", "rounds", "events"], typer.Option(help="Which of the run's tables.")
+    ] = "evaluations",
+) -> None:
+    """Write a table of a run as CSV or Parquet."""
+    recorded = load(file)
+    tables = {
+        "evaluations": recorded.journal.evaluation_columns,
+        "rounds": lambda: recorded.journal.columns("rounds"),
+        "events": recorded.journal.event_columns,
+    }
+    write_table(tables[table](), out)
+    console.print(f"wrote {out}")
+
+
+@app.command()
+def compare(
+    experiment: What = "regression",
+    strategies: Annotated[str, typer.Option(help="Names, separated by commas; the last is the baseline.")] = "afl,sync",
+    seeds: Annotated[int, typer.Option(help="How many seeds, counted from --seed.")] = 5,
+    target: Annotated[float | None, typer.Option(help="Loss to reach [default: one that every run reached].")] = None,
+    delays: Delays = None,
+    reading: Reading = None,
+    fraction: Fraction = None,
+    clients: Clients = None,
+    rounds: Rounds = None,
+    seed: Seed = None,
+    settings: Settings = None,
+    workers: Annotated[int | None, typer.Option(help="Processes; changes the speed and nothing else.")] = None,
+    out: Annotated[Path, typer.Option(help="Folder for the figures.")] = Path("runs/compare"),
+) -> None:
+    """Run several strategies over several seeds on the same data and delays, and compare them."""
+    base = _experiment(experiment, None, delays, reading, fraction, clients, rounds, seed, settings)
+    names = [name.strip() for name in strategies.split(",")]
+    chosen = {name: strategy_like(name, base.strategy) for name in names}
+    with counting_bar(console, "runs", len(names) * seeds) as watch:
+        comparison = compare_strategies(
+            base,
+            chosen,
+            range(base.seed, base.seed + seeds),
+            workers=workers,
+            target=target,
+            watch=lambda done, total, label, number: watch(done),
+        )
+    console.print(comparison_table(comparison, names[-1]))
+    out.mkdir(parents=True, exist_ok=True)
+    draw_comparison(comparison).savefig(out / "comparison.png", dpi=160)
+    draw_time_to_target(comparison, names[-1]).savefig(out / "time_to_target.png", dpi=160)
+    console.print(f"figures: {out / 'comparison.png'}, {out / 'time_to_target.png'}")
+
+
+@app.command()
+def presets(name: Annotated[str | None, typer.Argument(help="Print this preset as TOML.")] = None) -> None:
+    """List presets, strategies and delays by name, or print a preset as TOML."""
+    if name is not None:
+        print(to_toml(preset(name)()))
+        return
+    for title, entries in (("preset", PRESETS), ("strategy", STRATEGIES), ("delays", DELAYS)):
+        table = Table(title, "what it is", title_justify="left", box=None, pad_edge=False)
+        for key, (words, _) in entries.items():
+            table.add_row(key, escape(words))
+        console.print(table, "")
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(f"asyncfed {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print it.")] = False,
+) -> None:
+    pass
+
+
+def _experiment(
+    what: str,
+    strategy: str | None = None,
+    delays: str | None = None,
+    reading: str | None = None,
+    fraction: float | None = None,
+    clients: int | None = None,
+    rounds: int | None = None,
+    seed: int | None = None,
+    settings: list[str] | None = None,
+) -> Experiment:
+    """The experiment the options describe."""
+    only_presets = {"reading": reading, "fraction": fraction, "num_clients": clients}
+    asked = {key: value for key, value in only_presets.items() if value is not None}
+    if what.endswith(".toml"):
+        if asked:
+            raise ConfigError(f"{', '.join(asked)} shape presets; in a TOML file, write what you mean or use --set.")
+        chosen = read_toml(what)
+        if strategy is not None:
+            chosen = replace(chosen, strategy=strategy_like(strategy, chosen.strategy))
+    else:
+        chosen = preset(what)(**asked, **({} if strategy is None else {"strategy": strategy}))
+    changes: dict[str, Any] = {
+        key: value for key, value in {"seed": seed, "budget.rounds": rounds}.items() if value is not None
+    }
+    if delays is not None:
+        chosen = replace(chosen, delays=delays_named(delays))
+    changes |= dict(_setting(text) for text in settings or [])
+    return changed(chosen, changes) if changes else chosen
+
+
+def _setting(text: str) -> tuple[str, Any]:
+    key, equals, value = text.partition("=")
+    if not equals:
+        raise ConfigError(f'--set "{text}" has no "="; write --set key=value, such as --set strategy.concurrency=3.')
+    try:
+        return key.strip(), tomllib.loads(f"value = {value}")["value"]
+    except tomllib.TOMLDecodeError:
+        return key.strip(), value.strip()
+
+
+def _conclude(done: Run, plot: Path | None) -> None:
+    console.print(run_table(done))
+    if plot is not None:
+        done.plot().savefig(plot, dpi=160)
+        console.print(f"figure: {plot}")
+    if not done.finished:
+        complaints.print(f"stopped; `asyncfed resume {done.path}` continues", highlight=False)
+        raise typer.Exit(130)
+    if done.verdict != "finished":
+        complaints.print(f"[red]{done.verdict}[/]: {escape(done.reason)}. {escape(done.advice)}", highlight=False)
+        raise typer.Exit(1)
+
+
+def main() -> None:
+    try:
+        app()
+    except AsyncFedError as error:
+        complaints.print(f"[red]error:[/] {escape(str(error))}", highlight=False, soft_wrap=True)
+        sys.exit(2)
+
+
+if __name__ == "__main__":
+    main()

@@ -4,7 +4,7 @@ BIN := .venv/bin
 STAMP := .venv/.installed
 PIP := $(BIN)/pip --disable-pip-version-check -q install -c constraints.txt
 
-.PHONY: demo test test-fast lint bench clean
+.PHONY: demo test test-slow lint bench clean
 
 $(STAMP): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
@@ -15,10 +15,10 @@ demo: $(STAMP)
 	$(BIN)/python examples/demo.py $(DEMO)
 
 test: $(STAMP)
-	$(BIN)/pytest -n 2 $(PYTEST)
-
-test-fast: $(STAMP)
 	$(BIN)/pytest -n 2 -m "not slow" $(PYTEST)
+
+test-slow: $(STAMP)
+	$(BIN)/pytest -n 2 -m slow $(PYTEST)
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

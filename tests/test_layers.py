@@ -2,6 +2,7 @@
 
 import ast
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -30,7 +31,7 @@ OUTSIDE = {
     "combine": {"numpy"},
     "kernels": {"numpy", "numba", "scipy"},
     "problems": {"numpy", "scipy"},
-    "data": {"numpy", "scipy", "pyarrow"},
+    "data": {"numpy", "scipy"},
     "delays": {"numpy", "scipy"},
     "store": {"numpy"},
     "sim": {"numpy"},
@@ -48,7 +49,7 @@ CONFINED = {
     "sqlite3": ("store/",),
     "rich": ("cli.py", "report/"),
     "typer": ("cli.py",),
-    "pyarrow": ("data/", "report/export.py"),
+    "pyarrow": ("report/export.py",),
     "torch": (),
 }
 """Each dependency is imported in one place."""
@@ -57,15 +58,17 @@ NOT_AMBIENT = ("core", "strategies", "combine", "kernels", "problems", "data", "
 THREADS_OF_THEIR_OWN = {"kernels/threads.py"}
 
 
+@cache
 def imports_of(module):
     """Full dotted names, with what `from … import` names appended: `asyncfed.core.types.Work`, `numpy`, `os.path`."""
-    tree = ast.parse((SOURCE / module).read_text())
+    tree, names = ast.parse((SOURCE / module).read_text()), []
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            names += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{module} imports relatively; write the full name."
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+            names += [f"{node.module}.{alias.name}" for alias in node.names]
+    return names
 
 
 def room_of(name):

@@ -6,7 +6,7 @@
 ('finished', 3)
 """
 
-from asyncfed import presets, strategies
+from asyncfed import data, delays, errors, presets, problems, strategies
 from asyncfed.experiment import Experiment, from_toml, read_toml, to_toml
 from asyncfed.run import Run, load
 from asyncfed.running import resume, run, verify
@@ -16,9 +16,13 @@ __all__ = [
     "Experiment",
     "Run",
     "__version__",
+    "data",
+    "delays",
+    "errors",
     "from_toml",
     "load",
     "presets",
+    "problems",
     "read_toml",
     "resume",
     "run",

@@ -136,7 +136,13 @@ def export(
 @app.command()
 def compare(
     experiment: What = "regression",
-    strategies: Annotated[str, typer.Option(help="Names, separated by commas; the last is the baseline.")] = "afl,sync",
+    strategies: Annotated[
+        str, typer.Option(help="Names, separated by commas; the last is the baseline.")
+    ] = "afl,afl_mixing,afl_delta_mean,sync",
+    rate: Annotated[
+        Literal["same", "own", "constant"],
+        typer.Option(help="Learning-rate schedule: the experiment's for all, each strategy's own, or constant."),
+    ] = "same",
     seeds: Annotated[int, typer.Option(help="How many seeds, counted from --seed.")] = 5,
     target: Annotated[float | None, typer.Option(help="Loss to reach [default: one that every run reached].")] = None,
     delays: Delays = None,
@@ -152,7 +158,7 @@ def compare(
     """Run several strategies over several seeds on the same data and delays, and compare them."""
     base = _experiment(experiment, None, delays, reading, fraction, clients, rounds, seed, settings)
     names = [name.strip() for name in strategies.split(",")]
-    chosen = {name: strategy_like(name, base.strategy) for name in names}
+    chosen = {name: strategy_like(name, base.strategy, rate) for name in names}
     with counting_bar(console, "runs", len(names) * seeds) as watch:
         comparison = compare_strategies(
             base,

@@ -203,12 +203,21 @@ def strategy_named(name: str, crowd: int, work: Work, rate: RateSchedule | None 
     return STRATEGIES[name][1](crowd, work, rate or DelayAware())
 
 
-def strategy_like(name: str, other: ShippedStrategy) -> ShippedStrategy:
-    """A strategy by its short name, with the local work, the rate and the number at work of another one."""
+Rate = Literal["same", "own", "constant"]
+
+
+def strategy_like(name: str, other: ShippedStrategy, rate: Rate = "own") -> ShippedStrategy:
+    """A strategy by its short name, with the local work and the number at work of another one.
+
+    `rate` says which learning-rate schedule it gets: its `own` (the paper's: AFL decays, synchronous FL does not), the
+    `same` as the other one, or a `constant` one.
+    """
     plain = to_plain(other)
     crowd = plain.get("concurrency") or plain.get("cohort_size") or plain.get("round_length") or 1
     work = replace(other.work, start="server") if other.work.start == "own" else other.work
-    return strategy_named(name, crowd, work, other.schedule)
+    schedule = ConstantRate() if rate == "constant" else other.schedule
+    named = strategy_named(name, crowd, work, schedule)
+    return named if rate == "own" else replace(named, schedule=schedule)
 
 
 DELAYS: dict[str, tuple[str, Callable[[], Delays]]] = {

@@ -1,4 +1,4 @@
-"""The conformance checks refuse what is broken, and say why. That they accept what is shipped: see each room's tests."""
+"""The conformance checks refuse what is broken, and say why; strategies/test_conformance.py shows what they accept."""
 
 from hashlib import sha256
 
@@ -164,7 +164,6 @@ class CountsInAGlobal(Sound):
 
 
 CALLS: list[int] = []
-
 
 
 class StateWithAnObject(Sound):

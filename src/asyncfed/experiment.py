@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import tomllib
 from pathlib import Path
@@ -18,7 +17,7 @@ from asyncfed.delays import Delays
 from asyncfed.problems.linear import Linear, LinearModel
 from asyncfed.problems.protocol import Initialisation
 from asyncfed.sim.evaluation import Evaluation
-from asyncfed.sim.plan import Churn, Plan
+from asyncfed.sim.plan import Churn, Plan, check_churn
 from asyncfed.strategies import AFL, ShippedStrategy
 
 NOT_PART_OF_THE_RUN = frozenset({"name", "evaluation"})
@@ -52,12 +51,7 @@ class Experiment(Config):
             raise ConfigError("budget is empty, so the run would never end; set rounds, updates or elapsed.")
         if not self.divergence_norm > 0:
             raise ConfigError(f"divergence_norm is {self.divergence_norm}; it must be positive.")
-        unknown = [c.client for c in self.churn if not 0 <= c.client < self.num_clients]
-        if unknown:
-            raise ConfigError(
-                f"churn names client {unknown[0]}, but clients are numbered 0 to {self.num_clients - 1}; "
-                "a client that joins later is one of them, absent from the start."
-            )
+        check_churn(self.churn, self.num_clients)
 
     def clients(self) -> Clients:
         """Generate the data and split them over the clients."""
@@ -121,7 +115,8 @@ def from_dict(plain: dict[str, Any], source: str = "the experiment") -> Experime
 def changed(experiment: Experiment, settings: dict[str, Any]) -> Experiment:
     """The experiment with some dotted keys set anew: `changed(e, {"strategy.concurrency": 3})`."""
     plain = to_plain(experiment)
-    for key, value in settings.items():
+    # Kinds first: a new kind has other keys, so it clears its table, and must not clear what else is set here.
+    for key, value in sorted(settings.items(), key=lambda item: item[0].split(".")[-1] != "kind"):
         *path, last = key.split(".")
         table = plain
         for step in path:
@@ -129,7 +124,7 @@ def changed(experiment: Experiment, settings: dict[str, Any]) -> Experiment:
                 table[step] = {}
             table = table[step]
         if last == "kind" and table.get("kind") != value:
-            table.clear()  # another kind has other keys
+            table.clear()
         table[last] = value
     return from_dict(plain, "the changed experiment")
 
@@ -167,7 +162,7 @@ def _flat(plain: dict[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def _explained(message: str, plain: dict[str, Any]) -> str:
-    unknown = re.search(r"unknown field `(\w+)`(?: - at `\$\.?(.*)`)?", message)
+    unknown = re.search(r"unknown field `([^`]*)`(?: - at `\$\.?(.*)`)?", message)
     if unknown:
         key, path = unknown[1], unknown[2] or ""
         where = f"[{path}] has" if path else "it has"
@@ -208,14 +203,8 @@ def _tag(option: Any) -> str:
     return str(option.__struct_config__.tag)
 
 
-def canonical(experiment: Experiment) -> str:
-    """One line of JSON, the same for equal experiments."""
-    return json.dumps(to_plain(experiment), sort_keys=True)
-
-
 __all__ = [
     "Experiment",
-    "canonical",
     "changed",
     "differences",
     "from_dict",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal
+from typing import Literal, get_args
 
 from asyncfed.core.errors import ConfigError, did_you_mean
 from asyncfed.core.record import replace, to_plain
@@ -50,7 +50,7 @@ def regression(
     download. `reading="published"`: PyTorch's MSE without the 1/2, the scripts' per-sample split (in truth IID), their
     initial delay spread of 2 s; use it with the strategy "published" or "published_sync".
     """
-    text = reading == "text"
+    text = _reads_text(reading)
     return _paper(
         name="regression",
         strategy=strategy,
@@ -81,7 +81,7 @@ def svm(
 
     `reading="text"` splits by label Dirichlet(0.5); `reading="published"` uses the scripts' per-sample split.
     """
-    text = reading == "text"
+    text = _reads_text(reading)
     return _paper(
         name="svm",
         strategy=strategy,
@@ -96,6 +96,12 @@ def svm(
         seed=seed,
         delays=delays,
     )
+
+
+def _reads_text(reading: str) -> bool:
+    if reading not in get_args(Reading):
+        raise ConfigError(f'There is no reading "{reading}". {did_you_mean(reading, get_args(Reading))}')
+    return reading == "text"
 
 
 def _paper(

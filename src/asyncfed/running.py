@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import threading
@@ -18,6 +19,7 @@ from asyncfed.experiment import Experiment, differences, stored
 from asyncfed.problems.protocol import Problem
 from asyncfed.run import Run, load, params_sha256
 from asyncfed.sim.evaluation import Evaluation
+from asyncfed.sim.plan import check_churn
 from asyncfed.sim.replay import replay
 from asyncfed.sim.simulation import Simulation
 from asyncfed.store.journal import Journal
@@ -58,12 +60,15 @@ def run(
     """
     problem = experiment.problem() if problem is None else problem
     experiment.strategy.check(problem.num_clients)
+    check_churn(experiment.churn, problem.num_clients)
+    own_delays = delays is not None
     delays = experiment.delays.bind(problem.num_clients, experiment.seed) if delays is None else delays
     header = {
         "asyncfed": __version__,
         "experiment": to_plain(experiment),
         "problem": problem.fingerprint(),
         "num_clients": problem.num_clients,
+        "own_delays": own_delays,
         "verdict": "interrupted",
         "reason": "it was stopped before its end",
     }
@@ -96,7 +101,13 @@ def resume(
     if header["verdict"] != "interrupted":
         journal.rehash()
         return Run(journal)
-    delays = experiment.delays.bind(problem.num_clients, experiment.seed) if delays is None else delays
+    if delays is None:
+        if header["own_delays"]:
+            raise JournalError(
+                f"{path} was run with delays of your own, which its file cannot hold. Pass the same again: "
+                "af.resume(path, delays=...). Nothing was changed."
+            )
+        delays = experiment.delays.bind(problem.num_clients, experiment.seed)
     journal.rewind(0 if checkpoint is None else checkpoint[0]["seq"])
     simulation = Simulation(problem, delays, experiment.plan(_threads(threads)), journal, checkpoint)
     return _drive(simulation, journal, watch, checkpoint_seconds)
@@ -178,10 +189,11 @@ def _threads(threads: int | None) -> int:
 def _drive(simulation: Simulation, journal: Journal, watch: Watcher | None, checkpoint_seconds: float) -> Run:
     """Advance in pieces of about a tenth of a second; in between report, checkpoint, and look for Ctrl-C."""
     arrivals, saved_at = 64, time.monotonic()
-    with _interruptible() as interrupted:
+    with _interruptible() as interrupted, _collector_at_rest():
         while not simulation.finished and not interrupted.is_set():
             began = time.monotonic()
             simulation.advance(arrivals)
+            gc.collect(0)
             now = time.monotonic()
             arrivals = max(1, min(4 * arrivals, int(arrivals * WATCH_SECONDS / max(now - began, 1e-6))))
             if watch is not None:
@@ -204,6 +216,18 @@ def _seal(simulation: Simulation, journal: Journal) -> None:
 def _progress(simulation: Simulation) -> Progress:
     objective = simulation.last_metrics.get("objective", float("nan"))
     return Progress(simulation.rounds, simulation.updates, simulation.elapsed, objective)
+
+
+@contextmanager
+def _collector_at_rest() -> Iterator[None]:
+    """The loop makes many small values and no cycles; the collector looks once per piece, not all the time."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 @contextmanager

@@ -46,7 +46,7 @@ class Weather(NamedTuple):
 
 
 WEATHERS = (
-    Weather("arrivals in random order", steps=2 * PATIENCE),
+    Weather("arrivals in random order", steps=PATIENCE + 40),
     Weather("losses", steps=80, loss=0.3),
     Weather("a client whose every ticket is lost", steps=60, doomed=True),
     Weather("joins and leaves", steps=120, loss=0.1, leave=0.1, join=0.15),

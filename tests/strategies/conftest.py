@@ -9,7 +9,7 @@ from asyncfed.core.types import Dispatch, Drop, Merge, Report
 
 
 class HandRun:
-    """Clients are named by number: with as many tickets as clients each has one, so who works is no matter of chance."""
+    """Clients are named by number: with as many tickets as clients each has one, so nothing is left to chance."""
 
     def __init__(self, strategy, num_examples=(1, 1, 1), start=0.0, seed=0):
         self.server = Server(strategy, list(num_examples), seed)

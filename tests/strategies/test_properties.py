@@ -71,7 +71,13 @@ class RandomRun:
             self.carry_out(server.join(client, 1 + client))
 
 
-@given(seed=SEEDS, bound=st.integers(0, 4), concurrency=st.integers(1, 5), sampler=SAMPLERS, losses=st.sampled_from([0, 0.3]))
+@given(
+    seed=SEEDS,
+    bound=st.integers(0, 4),
+    concurrency=st.integers(1, 5),
+    sampler=SAMPLERS,
+    losses=st.sampled_from([0, 0.3]),
+)
 @settings(max_examples=60, deadline=None)
 def test_waiting_keeps_every_merge_within_the_bound(seed, bound, concurrency, sampler, losses):
     strategy = AFL(

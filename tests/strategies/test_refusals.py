@@ -23,7 +23,10 @@ from asyncfed.strategies import (
     [
         (lambda: AFL(mixing=0.0), r"strategy\.mixing is 0\.0; it must be above 0 and at most 1"),
         (lambda: AFL(aggregate="mixing", mixing=1.5), r"strategy\.mixing is 1\.5"),
-        (lambda: AFL(aggregate="mixing", weighting="samples"), r'weighting is "samples", but mixing has a fixed weight'),
+        (
+            lambda: AFL(aggregate="mixing", weighting="samples"),
+            r'weighting is "samples", but mixing has a fixed weight',
+        ),
         (lambda: AFL(when_stale="wait"), r'when_stale is "wait" without a bound; set strategy\.max_staleness'),
         (lambda: AFL(max_staleness=-1), r"max_staleness is -1; it must be 0 or more"),
         (lambda: FedAsync(mixing=float("nan")), r"strategy\.mixing is nan"),

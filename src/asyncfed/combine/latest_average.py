@@ -80,7 +80,13 @@ class LatestAverage:
             elif memory.shares[row] != share:
                 memory.shares[row] = share
                 anew = True
-            change = _move(memory.slots[row], payload, weight)
+            slot = memory.slots[row]
+            change = payload - slot
+            if weight == 1.0:
+                slot[:] = payload
+            else:
+                change *= weight
+                slot += change
             if total:
                 change *= share / total
                 change += params
@@ -106,14 +112,3 @@ class LatestAverage:
         memory.row_of = {client: row for row, client in enumerate(arrays["clients"].tolist())}
         memory.total, memory.merges_left = float(arrays["numbers"][0]), int(arrays["numbers"][1])
         return memory
-
-
-def _move(slot: np.ndarray, payload: np.ndarray, weight: float) -> np.ndarray:
-    """Move a slot towards the payload; answer with how far it went."""
-    change: np.ndarray = payload - slot
-    if weight == 1.0:
-        slot[:] = payload
-    else:
-        change *= weight
-        slot += change
-    return change

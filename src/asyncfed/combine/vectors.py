@@ -44,11 +44,11 @@ class Vectors:
 
     def merge(self, merge: Merge) -> None:
         """`x <- keep * x + sum_i weight_i * payload_i`, or what the named rule makes of it; summed in ticket order."""
-        clients = [self.client_of.pop(ticket) for ticket in merge.tickets]
-        starts = [self.handed_out.pop(ticket) for ticket in merge.tickets]
-        payloads = [self.trained.pop(ticket) for ticket in merge.tickets]
-        if merge.of == "delta":
-            payloads = [model - start for model, start in zip(payloads, starts, strict=True)]
+        clients, payloads = [], []
+        for ticket in merge.tickets:
+            start, model = self.handed_out.pop(ticket), self.trained.pop(ticket)
+            clients.append(self.client_of.pop(ticket))
+            payloads.append(model if merge.of == "model" else model - start)
         if merge.combiner is not None:
             self._combine(merge.combiner, Batch(payloads, merge.weights, clients, merge.combiner.settings))
             return

@@ -52,6 +52,9 @@ class Server:
         self._examples = list(num_examples)
         here = [c for c in range(len(num_examples)) if c not in absent] if absent else range(len(num_examples))
         self._view = ServerView(self, here, sum(self._examples[c] for c in here))
+        self._most_rounds = inf if self.budget.rounds is None else self.budget.rounds
+        self._most_updates = inf if self.budget.updates is None else self.budget.updates
+        self._deadline = inf if self.budget.elapsed is None else self.budget.elapsed
         self._load: dict[int, int] = {}
         self._next_ticket = 0
         self._shortest, self._longest = inf, 0.0
@@ -92,9 +95,8 @@ class Server:
         ):
             raise self._refusal(report, dispatch)
         self._begin_input()
-        limit = self.budget.elapsed
-        if limit is not None and report.arrived_at > limit:
-            return self._stop(f"the time budget of {limit:g} s is spent")
+        if report.arrived_at > self._deadline:
+            return self._stop(f"the time budget of {self._deadline:g} s is spent")
         self._settle(report.ticket, dispatch)
         self.waiting[report.ticket] = dispatch
         duration = report.duration
@@ -102,8 +104,9 @@ class Server:
             self._shortest = duration
         if duration > self._longest:
             self._longest = duration
-        update = Update(dispatch, report, staleness_of(dispatch, self._view.version))
-        self._state, actions = self.strategy.on_update(self._state, update, self._view)
+        view = self._view
+        update = Update(dispatch, report, staleness_of(dispatch, view.version))
+        self._state, actions = self.strategy.on_update(self._state, update, view)
         return self._carry_out(actions)
 
     def lose(self, ticket: int) -> list[Output]:
@@ -166,9 +169,8 @@ class Server:
             elif isinstance(action, Merge):
                 self._merge(action)
                 outputs.append(action)
-                reason = self._spent()
-                if reason is not None:
-                    return outputs + self._stop(reason)
+                if self.updates >= self._most_updates or (action.ends_round and self._view.round >= self._most_rounds):
+                    return outputs + self._stop(self._spent())
             elif isinstance(action, Drop):
                 if self.waiting.pop(action.ticket, None) is None:
                     raise self._fault(f"drops ticket {action.ticket}, which is not a reported one")
@@ -224,13 +226,10 @@ class Server:
                 view.delay_spread = self._longest - self._shortest
             self._shortest, self._longest = inf, 0.0
 
-    def _spent(self) -> str | None:
-        budget = self.budget
-        if budget.rounds is not None and self._view.round >= budget.rounds:
-            return f"all {budget.rounds} rounds are done"
-        if budget.updates is not None and self.updates >= budget.updates:
-            return f"all {budget.updates} updates are merged"
-        return None
+    def _spent(self) -> str:
+        if self._view.round >= self._most_rounds:
+            return f"all {self._most_rounds:g} rounds are done"
+        return f"all {self._most_updates:g} updates are merged"
 
     def _stop(self, reason: str) -> list[Output]:
         self.stopped = reason

@@ -41,7 +41,11 @@ class Execution:
         self.journal = journal
         self.evaluator = evaluator
         self.now = 0.0
+        # Counted along merge by merge, for the server counts all merges of an answer before the first is carried out.
         self.version = server.version
+        self.round = server.round
+        self.updates = server.updates
+        self.evaluated_at: int | None = None
         self.diverged = False
         self.on_dispatch: Callable[[Dispatch], None] = lambda dispatch: None
         self.on_merge: Callable[[Merge], None] | None = None
@@ -91,23 +95,25 @@ class Execution:
     def halt(self, reason: str) -> None:
         self._carry_out(self.server.halt(reason))
 
+    def conclude(self) -> None:
+        """The last measurement, unless this very model was measured when it was merged: that moment stays."""
+        if self.evaluated_at != self.updates:
+            self.evaluate()
+
     def evaluate(self) -> None:
-        server = self.server
-        row = self.evaluator.row(self.vectors.params, server.version, server.round, server.updates, self.now)
+        row = self.evaluator.row(self.vectors.params, self.version, self.round, self.updates, self.now)
         self.journal.evaluations.append(row)
+        self.evaluated_at = self.updates
 
     # ---- outputs ---------------------------------------------------------------------------------------------
 
     def _carry_out(self, outputs: Sequence[Any]) -> None:
-        """Versions are counted along: the server has already counted all of these merges."""
-        version = self.version
         for output in outputs:
             kind = type(output)
             if kind is Dispatch:
                 self._dispatch(output)
             elif kind is Merge:
-                self.version = version = version + 1
-                self._merge(output, version)
+                self._merge(output)
                 if self.diverged:
                     return
             elif kind is Drop:
@@ -122,9 +128,11 @@ class Execution:
         if work is not self._work:
             self._work, self._work_detail = work, self._interned(to_plain(work))
         self.dispatches[ticket] = dispatch
-        downloads = work.start == "server"
-        self.vectors.hand_out(dispatch, None if downloads else self._own_start(client))
-        self.ledger.dispatched(downloads)
+        if work.start == "server":
+            self.vectors.hand_out(dispatch)
+            self.ledger.bytes_down += self.ledger.model_bytes
+        else:
+            self.vectors.hand_out(dispatch, self._own_start(client))
         journal = self.journal
         seq = journal.next_seq
         journal.next_seq = seq + 1
@@ -133,8 +141,10 @@ class Execution:
         )
         self.on_dispatch(dispatch)
 
-    def _merge(self, merge: Merge, version: int) -> None:
+    def _merge(self, merge: Merge) -> None:
         tickets, journal = merge.tickets, self.journal
+        self.version = version = self.version + 1
+        self.updates += len(tickets)
         seq = journal.next_seq
         journal.next_seq = seq + 1
         if len(tickets) == 1:
@@ -151,8 +161,8 @@ class Execution:
             self.ledger.merged(dispatch.client, staleness_of(dispatch, version - 1))
         self.vectors.merge(merge)
         if merge.ends_round:
-            server = self.server
-            journal.rounds.append(self.ledger.close_round(server.round, version, server.updates, self.now))
+            self.round += 1
+            journal.rounds.append(self.ledger.close_round(self.round, version, self.updates, self.now))
             self._check_divergence()
         if (merge.ends_round or self.evaluator.per_update) and not self.diverged:
             self._evaluate_if_due(merge)
@@ -167,15 +177,14 @@ class Execution:
         return self._last_form_detail
 
     def _evaluate_if_due(self, merge: Merge) -> None:
-        server = self.server
-        if self.evaluator.due(merge.ends_round, server.round, server.updates, len(merge.tickets)):
+        if self.evaluator.due(merge.ends_round, self.round, self.updates, len(merge.tickets)):
             self.evaluate()
 
     def _check_divergence(self) -> None:
         norm = float(np.linalg.norm(self.vectors.params.astype(np.float64, copy=False)))
         if not norm <= self._divergence_norm:
             self.diverged = True
-            self.halt(f"diverged: the model's norm is {norm:.3g} after round {self.server.round}")
+            self.halt(f"diverged: the model's norm is {norm:.3g} after round {self.round}")
 
     # ---- small things ----------------------------------------------------------------------------------------
 
@@ -210,14 +219,16 @@ class Execution:
             "server": self.server.snapshot(),
             "ledger": self.ledger.snapshot(),
             "pending": self.evaluator.pending,
+            "evaluated_at": self.evaluated_at,
         }
 
     def restore(self, snapshot: dict[str, Any]) -> None:
         """Vectors and ledger are restored by whoever makes the Execution; the rest is."""
         self.now, self.diverged = snapshot["now"], snapshot["diverged"]
         self.evaluator.pending = dict(snapshot["pending"])
+        self.evaluated_at = snapshot["evaluated_at"]
         self.server.restore(snapshot["server"])
-        self.version = self.server.version
+        self.version, self.round, self.updates = self.server.version, self.server.round, self.server.updates
         dispatches = [*self.server.in_flight.values(), *self.server.waiting.values()]
         self.dispatches = {d.ticket: d for d in dispatches}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -32,6 +33,27 @@ class Churn(Config):
             raise ConfigError(f"churn.time is {self.time}; it must be zero or a positive number of seconds.")
 
 
+def check_churn(churn: Sequence[Churn], num_clients: int) -> None:
+    """Refuse comings and goings of clients that do not exist, are there already, or are gone already."""
+    last_event: dict[int, str] = {}
+    for c in _in_order(churn):
+        if not 0 <= c.client < num_clients:
+            raise ConfigError(
+                f"churn names client {c.client}, but clients are numbered 0 to {num_clients - 1}; "
+                "a client that joins later is one of them, absent from the start."
+            )
+        if last_event.get(c.client) == c.event:
+            raise ConfigError(
+                f"churn lets client {c.client} {c.event} at {c.time:g} s, but its event before that was a {c.event} "
+                "too; joins and leaves of a client must alternate. Remove one of them."
+            )
+        last_event[c.client] = c.event
+
+
+def _in_order(churn: Sequence[Churn]) -> list[Churn]:
+    return sorted(churn, key=lambda c: (c.time, c.client))
+
+
 class Plan(Config):
     strategy: Any
     seed: int = 0
@@ -43,7 +65,7 @@ class Plan(Config):
     threads: int = 1
 
     def churn_in_order(self) -> list[Churn]:
-        return sorted(self.churn, key=lambda c: (c.time, c.client))
+        return _in_order(self.churn)
 
     def absent_at_start(self) -> set[int]:
         first_event = {c.client: c.event for c in reversed(self.churn_in_order())}

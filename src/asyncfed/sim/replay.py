@@ -10,8 +10,6 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-import numpy as np
-
 from asyncfed.core.errors import JournalError
 from asyncfed.core.types import Dispatch, Report
 from asyncfed.problems.protocol import Problem
@@ -31,7 +29,7 @@ def replay(problem: Problem, plan: Plan, recorded: Iterable[Row], journal: Journ
     """
     execution = set_up(problem, plan, journal)
     training = LateTraining(problem, execution.vectors, plan.seed, plan.threads)
-    execution.on_dispatch = training.add
+    execution.on_dispatch = lambda dispatch: training.pending.update({dispatch.ticket: dispatch})
     execution.start()
     examples = problem.num_examples.tolist()
     steps: dict[int, Callable[[Row], None]] = {
@@ -66,9 +64,11 @@ def _take(step: Callable[[Row], None], row: Row, execution: Execution) -> None:
 def _report(execution: Execution, training: LateTraining, examples: list[int], row: Row) -> None:
     _, time, _, ticket, client, _, duration, energy, detail = row
     dispatch: Dispatch = execution.dispatches[ticket]
-    model: np.ndarray = training.ensure(ticket)
+    trained = execution.vectors.trained
+    if ticket not in trained:
+        training.train_all()
     if dispatch.work.start == "own":
-        execution.vectors.own[client] = model
+        execution.vectors.own[client] = trained[ticket]
     metrics = None if detail is None else json.loads(detail)
     execution.receive(Report(ticket, client, time, duration, examples[client], metrics), energy)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from heapq import heapify, heappop, heappush
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,7 @@ class Simulation:
         self._heap: list[tuple[float, int, float, float, bool]] = []
         self._free_at: dict[int, float] = {}
         self._churn = plan.churn_in_order()
+        self._time_limit = inf if plan.budget.elapsed is None else plan.budget.elapsed
         self.finished = False
         self._execution = set_up(problem, plan, journal, checkpoint)
         self._execution.on_dispatch = self._schedule
@@ -81,11 +83,20 @@ class Simulation:
     def advance(self, arrivals: int) -> bool:
         """Let up to so many things happen. True when the run is over."""
         execution, heap = self._execution, self._heap
-        server, examples, training = execution.server, self._examples, self._training
+        server, trained, examples, training = (
+            execution.server,
+            execution.vectors.trained,
+            self._examples,
+            self._training,
+        )
         for _ in range(arrivals):
             if server.stopped is not None or not heap:
                 break
             time, ticket, duration, energy, lost = heappop(heap)
+            if time > self._time_limit:
+                execution.now = self._time_limit
+                execution.halt(f"the time budget of {self._time_limit:g} s is spent")
+                break
             if ticket < 0:
                 execution.now = time
                 self._apply_churn(self._churn[ticket + len(self._churn)])
@@ -97,15 +108,17 @@ class Simulation:
             if lost:
                 execution.lose(ticket, duration, energy)
                 continue
-            model, client = training.ensure(ticket), dispatch.client
+            if ticket not in trained:
+                training.train_all()
+            client = dispatch.client
             if dispatch.work.start == "own":
-                execution.vectors.own[client] = model
+                execution.vectors.own[client] = trained[ticket]
             execution.receive(Report(ticket, client, time, duration, examples[client]), energy)
         if server.stopped is None and not heap:
             execution.halt("starved: nobody is at work and nobody will join, so nothing more can happen")
         if server.stopped is not None and not self.finished:
             self.finished = True
-            execution.evaluate()
+            execution.conclude()
         return self.finished
 
     def _schedule(self, dispatch: Dispatch) -> None:
@@ -113,24 +126,26 @@ class Simulation:
         ticket, client, delays = dispatch.ticket, dispatch.client, self._delays
         timing = delays.timing(client, ticket, dispatch.work, self._examples[client])
         check_timing(timing, client, ticket)
-        now = self._execution.now
-        energy = delays.watts(client) * timing.compute
+        now, compute = self._execution.now, timing.compute
+        energy = delays.watts(client) * compute
         if timing.lost:
             after = delays.lost_after(client, ticket, timing)
             heappush(self._heap, (now + after, ticket, after, energy, True))
             return
-        begin = max(now + timing.download, self._free_at.get(client, 0.0))
-        done = delays.finish_compute(client, begin, timing.compute)
-        self._free_at[client] = done
-        self._training.add(dispatch)
+        begin = now + timing.download
+        free_at = self._free_at.get(client)
+        if free_at is not None and free_at > begin:
+            begin = free_at
+        self._free_at[client] = done = delays.finish_compute(client, begin, compute)
+        self._training.pending[ticket] = dispatch
         duration = timing.download + (done - begin) + timing.upload
         heappush(self._heap, (done + timing.upload, ticket, duration, energy, False))
 
     def _apply_churn(self, churn: Churn) -> None:
-        here = churn.client in self._execution.server.clients
-        if churn.event == "join" and not here:
+        if churn.event == "join":
             self._execution.join(churn.client, self._examples[churn.client])
-        elif churn.event == "leave" and here:
+        else:
+            self._free_at.pop(churn.client, None)  # it comes back with nothing left to do
             self._execution.leave(churn.client)
 
     # ---- checkpoints -----------------------------------------------------------------------------------------
@@ -153,4 +168,4 @@ class Simulation:
         trained, in_flight = self._execution.vectors.trained, self._execution.server.in_flight
         for ticket in sorted(k for _, k, _, _, lost in self._heap if not lost and k in in_flight):
             if ticket not in trained:
-                self._training.add(in_flight[ticket])
+                self._training.pending[ticket] = in_flight[ticket]

@@ -16,29 +16,19 @@ from asyncfed.problems.protocol import Problem
 
 
 class LateTraining:
-    """Dispatches whose training is still to be done; `ensure` puts results into `vectors.trained`."""
+    """`pending` holds the dispatches still to be trained; `train_all` puts their models into `vectors.trained`."""
 
     def __init__(self, problem: Problem, vectors: Vectors, seed: int, threads: int) -> None:
         self.key = purpose_key(seed, "train")
         self._problem = problem
         self._vectors = vectors
         self._threads = threads
-        self._pending: dict[int, Dispatch] = {}
+        self.pending: dict[int, Dispatch] = {}
 
-    def add(self, dispatch: Dispatch) -> None:
-        self._pending[dispatch.ticket] = dispatch
-
-    def ensure(self, ticket: int) -> np.ndarray:
-        """The model this ticket trained."""
-        trained = self._vectors.trained
-        if ticket not in trained:
-            self._train_all()
-        return trained[ticket]
-
-    def _train_all(self) -> None:
+    def train_all(self) -> None:
         handed_out, key, trained = self._vectors.handed_out, self.key, self._vectors.trained
         # Tickets that were lost meanwhile are no longer handed out.
-        pending = [dispatch for ticket, dispatch in self._pending.items() if ticket in handed_out]
+        pending = [dispatch for ticket, dispatch in self.pending.items() if ticket in handed_out]
         models = self._problem.local_train_many(
             np.array([handed_out[d.ticket] for d in pending]),
             [d.client for d in pending],
@@ -48,4 +38,4 @@ class LateTraining:
         )
         for dispatch, model in zip(pending, models, strict=True):
             trained[dispatch.ticket] = model
-        self._pending.clear()
+        self.pending.clear()

@@ -36,10 +36,6 @@ class Ledger:
         self._staleness_max = 0
         self._merged = 0
 
-    def dispatched(self, downloads: bool) -> None:
-        if downloads:
-            self.bytes_down += self.model_bytes
-
     def reported(self, duration: float, energy: float) -> None:
         self.energy += energy
         self.bytes_up += self.model_bytes

@@ -22,29 +22,30 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from asyncfed.core.errors import ConfigError
 from asyncfed.core.record import Config, Record
 from asyncfed.core.sampling import Sampler, SamplerMemory, UniformIdle
 from asyncfed.core.schedule import DelayAware, RateSchedule
 from asyncfed.core.staleness import Discount, Polynomial
-from asyncfed.core.types import Action, Combine, Dispatch, Drop, Merge, Update, View, Work
+from asyncfed.core.types import Action, Combine, Dispatch, Drop, Merge, Payload, Update, View, Work
 from asyncfed.strategies.dispatching import check_between, check_crowd, hand_out
 
+Numbers: TypeAlias = tuple[int, ...]
 
-class Arrived(Record):
-    """An update to be merged: whose it is, and how much of it is taken (1, or less if damped)."""
+
+class Held(Record):
+    """An update that waits to be merged."""
 
     ticket: int
     client: int
-    fraction: float = 1.0
 
 
 class State(Record):
     sampling: SamplerMemory = None
     merged_this_round: int = 0
-    held: tuple[Arrived, ...] = ()
+    held: tuple[Held, ...] = ()
     departed: tuple[int, ...] = ()
 
 
@@ -94,8 +95,7 @@ class AFL(Config, tag_field="kind", tag="afl"):
             reason = f"staleness {update.staleness} is above max_staleness {bound}"
             return self._refilled(state, view, [Drop(ticket, reason)])
         fraction = self.damping.weight(late) if late > 0 else 1.0
-        arrived = Arrived(ticket, update.report.client, fraction)
-        return self._merged(state, (arrived,), view)
+        return self._merged(state, (ticket,), (update.report.client,), (fraction,), view)
 
     def on_lost(self, state: State, dispatch: Dispatch, view: View) -> tuple[State, Sequence[Action]]:
         return self._release(state, view)
@@ -112,7 +112,7 @@ class AFL(Config, tag_field="kind", tag="afl"):
     # ---- bounded staleness by waiting ------------------------------------------------------------------------
 
     def _with_held(self, state: State, update: Update) -> State:
-        held = (*state.held, Arrived(update.report.ticket, update.report.client))
+        held = (*state.held, Held(update.report.ticket, update.report.client))
         return State(state.sampling, state.merged_this_round, held, state.departed)
 
     def _release(self, state: State, view: View) -> tuple[State, Sequence[Action]]:
@@ -122,32 +122,42 @@ class AFL(Config, tag_field="kind", tag="afl"):
         if not state.held or (oldest is not None and view.version + 1 - oldest > bound):
             return self._refilled(state, view, [])
         freed = State(state.sampling, state.merged_this_round, (), state.departed)
-        return self._merged(freed, state.held, view)
+        tickets, clients = tuple([h.ticket for h in state.held]), tuple([h.client for h in state.held])
+        return self._merged(freed, tickets, clients, (1.0,) * len(tickets), view)
 
     # ---- merging ---------------------------------------------------------------------------------------------
 
-    def _merged(self, state: State, arrived: tuple[Arrived, ...], view: View) -> tuple[State, Sequence[Action]]:
-        count = state.merged_this_round + len(arrived)
+    def _merged(
+        self, state: State, tickets: Numbers, clients: Numbers, fractions: tuple[float, ...], view: View
+    ) -> tuple[State, Sequence[Action]]:
+        """Merge these tickets in one step, taking of each the given fraction (1, or less if damped)."""
+        count = state.merged_this_round + len(tickets)
         ends_round = count >= self.concurrency
-        merge = self._merge(arrived, state.departed, view, ends_round)
+        weights, keep, rule = self._weights(clients, fractions, state.departed, view)
+        of: Payload = "delta" if keep == 1.0 else "model"
+        merge = Merge(tickets, weights, keep, of, rule, ends_round)
         after = State(state.sampling, count - self.concurrency if ends_round else count, state.held)
         return self._refilled(after, view, [merge])
 
-    def _merge(self, arrived: tuple[Arrived, ...], departed: tuple[int, ...], view: View, ends_round: bool) -> Merge:
-        tickets, fractions = tuple([a.ticket for a in arrived]), tuple([a.fraction for a in arrived])
+    def _weights(
+        self, clients: Numbers, fractions: tuple[float, ...], departed: Numbers, view: View
+    ) -> tuple[tuple[float, ...], float, Combine | None]:
+        """What each update counts, what is kept of the model, and the rule, in this reading of "Aggregate"."""
         if self.aggregate == "latest":
-            equal = self.weighting == "equal"
-            shares = tuple([1 if equal else view.num_examples(a.client) for a in arrived])
-            total = len(view.clients) if equal else view.total_examples
-            return Merge(tickets, fractions, 0.0, "model", _latest_average(shares, total, departed), ends_round)
+            if self.weighting == "equal":
+                return fractions, 0.0, _latest_average((1,) * len(clients), len(view.clients), departed)
+            shares = tuple([view.num_examples(client) for client in clients])
+            return fractions, 0.0, _latest_average(shares, view.total_examples, departed)
         if self.aggregate == "mixing":
-            weights = tuple([self.mixing * f / len(arrived) for f in fractions])
-            return Merge(tickets, weights, 1.0 - sum(weights), "model", None, ends_round)
+            weights = tuple([self.mixing * f / len(fractions) for f in fractions])
+            return weights, 1.0 - sum(weights), None
         scale = 1.0 / self.concurrency if self.aggregate == "delta_mean" else 1.0
         if self.weighting == "samples":
             mean_examples = max(1.0, view.total_examples / max(1, len(view.clients)))
-            fractions = tuple([a.fraction * view.num_examples(a.client) / mean_examples for a in arrived])
-        return Merge(tickets, tuple([scale * f for f in fractions]), 1.0, "delta", None, ends_round)
+            fractions = tuple(
+                [f * view.num_examples(c) / mean_examples for c, f in zip(clients, fractions, strict=True)]
+            )
+        return tuple([scale * f for f in fractions]), 1.0, None
 
     def _refilled(self, state: State, view: View, actions: list[Action]) -> tuple[State, Sequence[Action]]:
         free = self.concurrency - view.in_flight - len(state.held)

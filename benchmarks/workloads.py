@@ -1,0 +1,46 @@
+"""The workloads: W1 is all training, W2 is all overhead, and a crowd is W2 with as many clients as one likes."""
+
+from __future__ import annotations
+
+import asyncfed as af
+from asyncfed.core.record import replace
+from asyncfed.core.types import Budget, Work
+from asyncfed.sim.evaluation import Evaluation
+from asyncfed.strategies import AFL, FedAsync, FedAvg, FedBuff, ShippedStrategy
+
+UNWATCHED = Evaluation(every=0, distance=False)
+SAMPLES_EACH = 20
+SHORT_WORK = Work(epochs=1, batch_size=32, learning_rate=0.001)
+
+
+def w1(rounds: int) -> af.Experiment:
+    """The paper's regression: 10 clients of 200 samples, d = 10, batches of 32, 50 local epochs, 5 in flight."""
+    return replace(af.presets.regression(rounds=rounds), split=af.data.IID(), evaluation=UNWATCHED)
+
+
+def w2(strategy: ShippedStrategy, updates: int, num_clients: int = 1000) -> af.Experiment:
+    """One step of SGD an update: 20 samples a client, d = 10, 1 local epoch."""
+    return af.Experiment(
+        name="w2",
+        num_clients=num_clients,
+        data=af.data.PaperRegression(num_samples=SAMPLES_EACH * num_clients),
+        strategy=strategy,
+        delays=af.delays.published_laptop(),
+        budget=Budget(updates=updates),
+        evaluation=UNWATCHED,
+    )
+
+
+def w2_strategies(crowd: int = 100) -> dict[str, ShippedStrategy]:
+    return {
+        "AFL": AFL(concurrency=crowd, work=SHORT_WORK),
+        "AFL delta_mean": AFL(concurrency=crowd, aggregate="delta_mean", work=SHORT_WORK),
+        "FedAsync": FedAsync(concurrency=crowd, work=SHORT_WORK),
+        "FedBuff": FedBuff(concurrency=crowd, buffer_size=min(10, crowd), work=SHORT_WORK),
+        "FedAvg": FedAvg(cohort_size=crowd, work=SHORT_WORK),
+    }
+
+
+def crowd(strategy: ShippedStrategy, num_clients: int, updates: int) -> af.Experiment:
+    """W2 with data that fit in memory a million times: single precision, and rows left where they were drawn."""
+    return replace(w2(strategy, updates, num_clients), name="crowd", dtype="float32", split=af.data.InOrder())

@@ -59,4 +59,6 @@ def _tasks(call: Call) -> Tasks:
 def _check_same(kernel: LocalSgd, trainings: list[tuple[np.ndarray, Tasks]], calls: list[Call]) -> None:
     for (starts, tasks), call in zip(trainings, calls, strict=True):
         if not np.array_equal(kernel.train(starts, tasks), call.trained):
-            raise AssertionError("the bare kernel trained to other models than the simulation; the work is not the same")
+            raise AssertionError(
+                "the bare kernel trained to other models than the simulation; the work is not the same"
+            )

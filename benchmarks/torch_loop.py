@@ -52,9 +52,7 @@ def run(clients: list[Samples], trainer: Trainer, updates: int, in_flight: int, 
     for _ in range(updates):
         client, start = at_work.popleft()
         trained = trainer.train(start, clients[client])
-        server = [
-            x + (new - old) / len(clients) for x, new, old in zip(server, trained, latest[client], strict=True)
-        ]
+        server = [x + (new - old) / len(clients) for x, new, old in zip(server, trained, latest[client], strict=True)]
         latest[client] = trained
         idle.append(client)
         at_work.append((idle.pop(int(torch.randint(len(idle), ()))), server))

@@ -92,7 +92,7 @@ def resume(
 @app.command()
 def verify(file: RunFile, threads: Threads = None) -> None:
     """Replay a run's journal and compare the digests of events and model."""
-    with counting_bar(console, "replaying", int(load(file).evaluations["updates"][-1])) as watch:
+    with counting_bar(console, "replaying", max([0, *load(file).evaluations["updates"].tolist()])) as watch:
         verification = running.verify(file, threads=threads, watch=watch)
     for line in verification.lines:
         console.print(escape(line))
@@ -169,10 +169,8 @@ def compare(
             watch=lambda done, total, label, number: watch(done),
         )
     console.print(comparison_table(comparison, names[-1]))
-    out.mkdir(parents=True, exist_ok=True)
-    draw_comparison(comparison).savefig(out / "comparison.png", dpi=160)
-    draw_time_to_target(comparison, names[-1]).savefig(out / "time_to_target.png", dpi=160)
-    console.print(f"figures: {out / 'comparison.png'}, {out / 'time_to_target.png'}")
+    _save(draw_comparison(comparison), out / "comparison.png")
+    _save(draw_time_to_target(comparison, names[-1]), out / "time_to_target.png")
 
 
 @app.command()
@@ -242,11 +240,19 @@ def _setting(text: str) -> tuple[str, Any]:
         return key.strip(), value.strip()
 
 
+def _save(figure: Any, file: Path) -> None:
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        figure.savefig(file, dpi=160)
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"The figure {file} cannot be written ({error}). Name a .png or .pdf file.") from error
+    console.print(f"figure: {file}", highlight=False, soft_wrap=True)
+
+
 def _conclude(done: Run, plot: Path | None) -> None:
     console.print(run_table(done))
     if plot is not None:
-        done.plot().savefig(plot, dpi=160)
-        console.print(f"figure: {plot}")
+        _save(done.plot(), plot)
     if not done.finished:
         complaints.print(f"stopped; `asyncfed resume {done.path}` continues", highlight=False)
         raise typer.Exit(130)

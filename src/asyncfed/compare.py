@@ -24,7 +24,7 @@ from asyncfed.core.types import Strategy
 from asyncfed.experiment import Experiment
 from asyncfed.report.statistics import geometric_interval
 from asyncfed.report.subjects import Axis, Ratio, check_axis, check_label
-from asyncfed.running import Progress, _threads, run
+from asyncfed.running import Progress, run, usable_cores
 
 SLACK = 1.1
 """What the default target allows on the worst run's best objective, so that noise does not decide who gets there."""
@@ -145,7 +145,7 @@ def compare(
         raise ConfigError(f"target is {target}; the objective to reach must be positive.")
     if workers is not None and workers < 1:
         raise ConfigError(f"workers is {workers}; it must be at least 1.")
-    count = min(_threads(None) if workers is None else workers, len(tasks))
+    count = min(usable_cores() if workers is None else workers, len(tasks))
     arrivals = _inline(tasks) if count == 1 else _pooled(tasks, count)
     done: dict[tuple[str, int], Outcome] = {}
     with closing(arrivals):  # whatever ends the loop early ends the workers too

@@ -123,3 +123,12 @@ def test_the_models_type_is_kept(dtype):
         params, memory, _ = rule.apply(memory, params, Batch([model], [weight], [step % 4], settings_for(7, total=28)))
     assert params.dtype == dtype
     assert all(array.dtype == dtype for key, array in rule.dump(memory).items() if key in ("slots", "total", "origin"))
+
+
+def test_a_client_whose_samples_changed_counts_by_the_new_ones_at_once():
+    rule = LatestAverage()
+    memory, model = rule.init(np.zeros(1)), np.array([8.0])
+    params, memory, _ = rule.apply(memory, np.zeros(1), Batch([model], [1.0], [0], settings_for(1, total=4)))
+    assert params.tolist() == [2.0]  # 1/4 of 8
+    params, memory, _ = rule.apply(memory, params, Batch([model], [1.0], [0], settings_for(3, total=4)))
+    assert params.tolist() == [6.0]  # 3/4 of 8, though the model did not move

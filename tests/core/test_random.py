@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chisquare, kstest
 
-from asyncfed.core.random import GOLDEN, MASK, Stream, draw_key, mix64, purpose_key, unit
+from asyncfed.core.random import CLIENT_STEP, GOLDEN, MASK, TICKET_STEP, Stream, draw_key, mix64, purpose_key, unit
 
 WORDS = st.integers(0, MASK)
 
@@ -61,3 +61,9 @@ def test_a_shuffle_is_a_uniform_permutation():
         counts[tuple(items)] = counts.get(tuple(items), 0) + 1
     assert len(counts) == 24
     assert chisquare(list(counts.values())).pvalue > 0.01
+
+
+@given(key=WORDS, n=st.integers(1, 2**40), client=st.integers(0, 2**30), ticket=st.integers(0, 2**30))
+def test_what_is_written_out_for_speed_is_what_it_stands_for(key, n, client, ticket):
+    assert Stream(key).below(n) == (Stream(key).bits() * n) >> 64
+    assert draw_key(key, client, ticket) == mix64((key + client * CLIENT_STEP + ticket * TICKET_STEP) & MASK)

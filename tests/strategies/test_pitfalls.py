@@ -34,6 +34,12 @@ def test_fedbuff_merges_deltas_and_keeps_the_whole_model(hand_run):
     assert (run.merges[-1].of, run.merges[-1].keep) == ("delta", 1.0)
 
 
+def test_a_weight_too_small_to_be_felt_is_still_a_weight_of_the_model(hand_run):
+    run = hand_run(AFL(concurrency=3, aggregate="mixing", mixing=1e-17))
+    run.arrive(0, 4.0)
+    assert (run.merges[-1].of, run.merges[-1].keep) == ("model", 1.0)  # 1 - 1e-17 rounds to 1
+
+
 def test_fedbuff_discounts_what_is_stale(hand_run):
     run = hand_run(FedBuff(concurrency=3, buffer_size=1, server_lr=2.0, discount=Polynomial(power=0.5)))
     for client in (0, 0, 0, 1):

@@ -40,6 +40,14 @@ def test_afl_latest_by_samples_and_with_a_client_that_leaves(hand_run):
     assert run.arrive(1, 5.0) == (1, "merge", 4.0)  # (6 + 10 + 0)/4
 
 
+def test_afl_latest_keeps_counting_a_client_that_was_away_between_two_merges(hand_run):
+    run = hand_run(AFL(concurrency=3, aggregate="latest"))
+    assert run.arrive(0, 3.0) == (0, "merge", 1.0)  # (3 + 0 + 0)/3
+    assert run.leave(0) == ("hold", 1.0)
+    assert run.join(0) == ("hold", 1.0)  # no merge noticed its absence; it is handed the model again
+    assert run.arrive(1, 6.0) == (1, "merge", 3.0)  # (3 + 6 + 0)/3
+
+
 def test_afl_mixing_moves_half_way_to_each_arrival(hand_run):
     run = hand_run(AFL(concurrency=3, aggregate="mixing", mixing=0.5))
     assert run.arrive(0, 8.0) == (0, "merge", 4.0)  # (0 + 8)/2
@@ -130,7 +138,8 @@ def test_afl_wait_holds_merges_back_for_the_laggard(hand_run):
     assert run.lose(0) == ("hold", 7.0)  # client 0 is handed v 3 (model 7) instead
     assert run.arrive(0, 9.0) == (0, "hold", 7.0)  # client 2 holds v 2 and would be two old
     assert run.lose(2) == ("merge", 9.0)  # the laggard is gone: 7 + (9 - 7); v = 4
-    assert run.server.version == 4
+    # 1, then 3, then 1, then 1 updates: the fourth closed the first round and left one over, the sixth closed another.
+    assert (run.server.version, run.server.round, run.server.updates) == (4, 2, 6)
 
 
 def test_afl_wait_does_not_count_a_client_that_left(hand_run):

@@ -70,8 +70,11 @@ class Stream:
         return ((self.bits() >> 12) + 0.5) * 2.0**-52
 
     def below(self, n: int) -> int:
-        """The next whole number in 0 … n-1 (multiply-shift: the bias is below n / 2**64)."""
-        return (self.bits() * n) >> 64
+        """The next whole number in 0 … n-1 (multiply-shift of `bits`, written out: the bias is below n / 2**64)."""
+        self.word = z = (self.word + GOLDEN) & MASK
+        z = ((z ^ (z >> 30)) * 0xBF58_476D_1CE4_E5B9) & MASK
+        z = ((z ^ (z >> 27)) * 0x94D0_49BB_1331_11EB) & MASK
+        return ((z ^ (z >> 31)) * n) >> 64
 
     def shuffle(self, items: list[int]) -> None:
         """Fisher-Yates, in place."""

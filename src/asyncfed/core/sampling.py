@@ -36,10 +36,10 @@ class UniformIdle(Config, tag_field="kind", tag="uniform_idle"):
         return None
 
     def draw(self, memory: Any, view: View, k: int) -> tuple[list[int], None]:
-        idle = view.idle
-        if k == 1 and len(idle):
-            return [idle[view.rng.below(len(idle))]], None
-        return [idle[place] for place in distinct_positions(view.rng, len(idle), k)], None
+        idle, count = view.idle, len(view.idle)
+        if k == 1 and count:
+            return [idle[view.rng.below(count)]], None
+        return [idle[place] for place in distinct_positions(view.rng, count, k)], None
 
 
 class UniformAll(Config, tag_field="kind", tag="uniform_all"):

@@ -212,7 +212,7 @@ class Server:
     def _merge(self, merge: Merge) -> None:
         if len(merge.tickets) != len(merge.weights) or not merge.tickets:
             raise self._fault(f"merges {len(merge.tickets)} tickets with {len(merge.weights)} weights")
-        if not (isfinite(merge.keep) and all(map(isfinite, merge.weights))):
+        if not isfinite(sum(merge.weights, merge.keep)):  # one NaN or infinity spoils the sum
             raise self._fault(f"merges with keep {merge.keep} and weights {merge.weights}; all must be finite")
         for ticket in merge.tickets:
             if self.waiting.pop(ticket, None) is None:

@@ -68,7 +68,10 @@ class Execution:
         outputs = self.server.receive(report)
         ticket, client, duration = report.ticket, report.client, report.duration
         detail = None if report.metrics is None else self._interned(report.metrics)
-        self._write(REPORT, ticket, client, duration, energy, detail)
+        journal = self.journal
+        seq = journal.next_seq
+        journal.next_seq = seq + 1
+        journal.events.append((seq, self.now, REPORT, ticket, client, self.version, duration, energy, detail))
         self.ledger.reported(duration, energy)
         self._carry_out(outputs)
 
@@ -196,7 +199,7 @@ class Execution:
         journal.next_seq = seq + 1
         if type(detail) is str:
             detail = self._interned(detail)
-        journal.events.append((seq, self.now, kind, ticket, client, self.server.version, a, b, detail))
+        journal.events.append((seq, self.now, kind, ticket, client, self.version, a, b, detail))
 
     def _interned(self, value: Any) -> int:
         return self.journal.intern(json.dumps(value, sort_keys=True))

@@ -48,6 +48,8 @@ def replay(problem: Problem, plan: Plan, recorded: Iterable[Row], journal: Journ
         _take(step, row, execution)
         reports += row[2] == REPORT
         yield reports
+    if execution.server.stopped is not None:
+        execution.conclude()
     journal.commit(execution.snapshot(), execution.vectors.dump())
 
 
@@ -57,7 +59,7 @@ def _take(step: Callable[[Row], None], row: Row, execution: Execution) -> None:
         raise JournalError(f"event {row[0]} comes after the run had stopped; the journal was tampered with or mixed.")
     try:
         step(row)
-    except (KeyError, TypeError, AttributeError) as error:
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
         raise JournalError(f"event {row[0]} cannot have happened in this run ({error!r}).") from error
 
 

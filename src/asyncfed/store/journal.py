@@ -11,9 +11,10 @@ import io
 import json
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 
@@ -107,6 +108,7 @@ class Journal:
         with _explained(self.path):
             self._connection.execute("BEGIN IMMEDIATE")
             try:
+                self._check_end()
                 self._insert(packed, state, arrays, header)
                 self._connection.execute("COMMIT")
             except BaseException:
@@ -115,6 +117,14 @@ class Journal:
                 raise
         self._digest(packed, self._new_details)
         self.events, self.rounds, self.evaluations, self._new_details = [], [], [], []
+
+    def _check_end(self) -> None:
+        """Refuse to write behind somebody else's events: two writers would leave a journal of neither run."""
+        last = "SELECT first_seq + count FROM events ORDER BY first_seq DESC LIMIT 1"
+        (end,) = self._connection.execute(last).fetchone() or (0,)
+        expected = self.events[0][0] if self.events else self.next_seq
+        if end != expected:
+            raise JournalError(_another_writer(self.path, f"its events end at {end}, not at {expected}"))
 
     def _insert(
         self,
@@ -149,20 +159,23 @@ class Journal:
 
     def header(self) -> dict[str, Any]:
         rows = self._query("SELECT name, value FROM header")
-        return {name: json.loads(value) for name, value in rows}
+        with _legible(self.path, "header"):
+            return {name: json.loads(value) for name, value in rows}
 
     def event_rows(self) -> Iterator[Row]:
         """Committed events in order, with the text of their detail in place of its number."""
         texts = {number: text for text, number in self._detail_ids.items()}
         for count, block in self._blocks():
-            for *row, detail in unpack_rows(block, count):
-                yield (*row, texts.get(detail))
+            with _legible(self.path, "block of events"):
+                rows = [(*row, texts.get(detail)) for *row, detail in unpack_rows(block, count)]
+            yield from rows
 
     def event_columns(self) -> dict[str, list[Any]]:
         """All committed events by column, the kind by its name."""
         rows = list(self.event_rows())
-        table: dict[str, list[Any]] = {name: [row[i] for row in rows] for i, name in enumerate(EVENT_COLUMNS)}
-        table["kind"] = [KIND_NAMES[kind] for kind in table["kind"]]
+        with _legible(self.path, "event"):
+            table: dict[str, list[Any]] = {name: [row[i] for row in rows] for i, name in enumerate(EVENT_COLUMNS)}
+            table["kind"] = [KIND_NAMES[kind] for kind in table["kind"]]
         return table
 
     def _blocks(self) -> Iterator[tuple[int, bytes]]:
@@ -180,7 +193,8 @@ class Journal:
     def evaluation_columns(self) -> dict[str, list[Any]]:
         """Evaluations by column, one column a metric; a metric that was not measured is NaN."""
         table = self.columns("evaluations")
-        metrics = [json.loads(text) for text in table.pop("metrics")]
+        with _legible(self.path, "evaluation"):
+            metrics: list[dict[str, Any]] = [dict(json.loads(text)) for text in table.pop("metrics")]
         names = dict.fromkeys(name for row in metrics for name in row)
         for name in names:
             values = [row.get(name) for row in metrics]
@@ -193,14 +207,9 @@ class Journal:
         if not rows:
             return None
         seq, state, blob = rows[0]
-        try:
-            with np.load(io.BytesIO(blob), allow_pickle=False) as file:
-                arrays = {name: file[name] for name in file.files}
+        with _legible(self.path, "checkpoint"), np.load(io.BytesIO(blob), allow_pickle=False) as file:
+            arrays = {name: file[name] for name in file.files}
             return {**json.loads(state), "seq": seq}, arrays
-        except (ValueError, OSError, KeyError) as error:
-            raise JournalError(
-                f"The checkpoint in {self.path} cannot be read ({error}); the run must begin anew."
-            ) from error
 
     def rewind(self, seq: int) -> None:
         """Forget events from `seq` on and take up writing there; the digest is computed anew from what stays."""
@@ -236,7 +245,8 @@ def _make_way(file: Path, replace: bool) -> None:
                 "choose another --out, or replace it with --force."
             )
         with _explained(file):
-            _check_ours(sqlite3.connect(file), file)  # never delete what is not a run
+            with closing(sqlite3.connect(file)) as connection:
+                _check_ours(connection, file)  # never delete what is not a run
             for name in (file, file.with_name(file.name + "-wal"), file.with_name(file.name + "-shm")):
                 name.unlink(missing_ok=True)
     try:
@@ -265,12 +275,28 @@ def _explained(path: Path | None) -> Iterator[None]:
     try:
         yield
     except sqlite3.IntegrityError as error:
-        raise JournalError(
-            f"{path} was changed by someone else while this run was writing to it ({error}). "
-            "Two processes must not write to one run; stop the other one and `asyncfed resume`."
-        ) from error
-    except sqlite3.Error as error:
+        raise JournalError(_another_writer(path, str(error))) from error
+    except (sqlite3.Error, UnicodeDecodeError) as error:  # a damaged schema is quoted in an error that is no text
         raise JournalError(_meaning(str(error), path)) from error
+
+
+@contextmanager
+def _legible(path: Path | None, part: str) -> Iterator[None]:
+    """Say which part of a file cannot be decoded, whatever decoder stumbled over it."""
+    try:
+        yield
+    except (ValueError, TypeError, LookupError, EOFError, OSError, BadZipFile, NotImplementedError) as error:
+        raise JournalError(
+            f"{path} is damaged: a {part} in it cannot be read ({error}). Restore the file from a copy, or run the "
+            "experiment anew with another --out."
+        ) from error
+
+
+def _another_writer(path: Path | None, what: str) -> str:
+    return (
+        f"{path} was changed by someone else while this run was writing to it ({what}). Two processes must not write "
+        f"to one run; stop the other one, then `asyncfed resume {path}`. Nothing was written."
+    )
 
 
 def _meaning(message: str, path: Path | None) -> str:
@@ -283,6 +309,11 @@ def _meaning(message: str, path: Path | None) -> str:
         return f"{path} cannot be written ({message}). Check the folder's permissions or choose another --out."
     if "locked" in message:
         return f"{path} is being written by another process ({message}). Wait for it, or stop it."
-    if "not a database" in message or "malformed" in message or "disk I/O" in message or "no such table" in message:
+    if "disk I/O" in message:
+        return (
+            f"The disk that holds {path} failed or has reached a limit ({message}). Everything up to the last "
+            f"checkpoint is safe; mend it, then `asyncfed resume {path}`."
+        )
+    if any(sign in message for sign in ("not a database", "malformed", "no such", "decode")):
         return f"{path} is damaged or not an AsyncFed run ({message}). It is left untouched; restore it from a copy."
     return f"{path}: SQLite says: {message}."

@@ -134,7 +134,7 @@ class AFL(Config, tag_field="kind", tag="afl"):
         count = state.merged_this_round + len(tickets)
         ends_round = count >= self.concurrency
         weights, keep, rule = self._weights(clients, fractions, state.departed, view)
-        of: Payload = "delta" if keep == 1.0 else "model"
+        of: Payload = "model" if self.aggregate in ("latest", "mixing") else "delta"
         merge = Merge(tickets, weights, keep, of, rule, ends_round)
         after = State(state.sampling, count - self.concurrency if ends_round else count, state.held)
         return self._refilled(after, view, [merge])

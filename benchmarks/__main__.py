@@ -1,0 +1,95 @@
+"""All benchmarks in one run: `python -m benchmarks [--quick] [--only NAME]`. Figures go to runs/bench/results.json."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks import kernel, million, simulator, w1, w2
+from benchmarks.measure import machine
+from benchmarks.outcome import Line, Outcome
+
+RESULTS = Path("runs/bench/results.json")
+KERNEL_GOAL = 1.5
+
+QUICK: dict[str, dict[str, Any]] = {
+    "kernel": {"repeats": 21},
+    "w1": {"rounds": 100, "torch_updates": 3, "repeats": 3},
+    "simulator": {"rounds": 100, "repeats": 5},
+    "w2": {"updates": 10_000, "repeats": 2},
+    "million": {"sizes": (1_000, 1_000_000), "updates": 20_000, "repeats": 1},
+}
+
+
+def measure_kernel(repeats: int = 101) -> Outcome:
+    numbers = kernel.compare_with_c(repeats)
+    measured = f"{numbers['numba_ns_per_step']:.0f} ns/step, C {numbers['c_ns_per_step']:.0f}"
+    ratio = numbers["ratio"]
+    return Outcome(
+        [Line("SGD kernel / plain C -O3", measured, ratio, f"<= {KERNEL_GOAL}x", ratio <= KERNEL_GOAL)], numbers
+    )
+
+
+BENCHMARKS: dict[str, Callable[..., Outcome]] = {
+    "kernel": measure_kernel,
+    "w1": w1.measure,
+    "simulator": simulator.measure,
+    "w2": w2.measure,
+    "million": million.measure,
+}
+
+
+def main(arguments: list[str] | None = None, results: Path = RESULTS) -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="fewer and shorter repeats: rougher figures")
+    parser.add_argument("--only", choices=BENCHMARKS, action="append", metavar="NAME", help=", ".join(BENCHMARKS))
+    options = parser.parse_args(arguments)
+    console, at_start = Console(), machine()
+    outcomes = {}
+    for name in options.only or BENCHMARKS:
+        with console.status(f"{name} ..."):
+            outcomes[name] = BENCHMARKS[name](**(QUICK[name] if options.quick else {}))
+    at_end = [round(load, 2) for load in os.getloadavg()]
+    load = f"load average {at_start['load_average'][0]} at the start, {at_end[0]} at the end"
+    console.print(_table(f"{at_start['cpu']}, {at_start['cores']} cores; {load}", outcomes))
+    for outcome in outcomes.values():
+        if outcome.note:
+            console.print(outcome.note, markup=False, highlight=False, soft_wrap=True)
+    _write(results, {**at_start, "load_average_at_end": at_end, "quick": options.quick}, outcomes)
+    console.print(f"Written to {results}.")
+
+
+def _table(title: str, outcomes: dict[str, Outcome]) -> Table:
+    table = Table("what", "measured", title=title)
+    for column in ("ratio", "goal", "met"):
+        table.add_column(column, justify="right", no_wrap=True)
+    for outcome in outcomes.values():
+        for line in outcome.lines:
+            ratio = "" if line.ratio is None else f"{line.ratio:.2f}" if line.ratio < 100 else f"{line.ratio:.0f}"
+            met = {True: "[green]yes", False: "[red]no", None: ""}[line.met]
+            table.add_row(line.what, line.measured, ratio, line.goal, met)
+        table.add_section()
+    return table
+
+
+def _write(results: Path, where: dict[str, Any], outcomes: dict[str, Outcome]) -> None:
+    report = {
+        "machine": where,
+        "benchmarks": {
+            name: {"lines": [line._asdict() for line in outcome.lines], "numbers": outcome.numbers}
+            for name, outcome in outcomes.items()
+        },
+    }
+    results.parent.mkdir(parents=True, exist_ok=True)
+    results.write_text(json.dumps(report, indent=2, ensure_ascii=False) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,77 @@
+"""One crowd, measured in a process of its own: `python -m benchmarks.crowd CLIENTS IN_FLIGHT UPDATES REPEATS`."""
+
+from __future__ import annotations
+
+import json
+import resource
+import sys
+from pathlib import Path
+from time import process_time
+from typing import Any, NamedTuple
+
+import asyncfed as af
+from asyncfed.problems.linear import Linear
+from asyncfed.running import CHECKPOINT_SECONDS, Progress
+from benchmarks.measure import spent_by
+from benchmarks.probes import Probe
+from benchmarks.workloads import crowd, w2_strategies
+
+NEVER = 1e9
+
+
+class Moment(NamedTuple):
+    """How far a run was, and what it had cost."""
+
+    updates: int
+    cpu: float
+    kernel: float
+
+
+def crowd_figures(num_clients: int, in_flight: int, updates: int, repeats: int) -> dict[str, Any]:
+    """Seconds to build and to run, peak memory, and µs of processor time per update without and with checkpoints."""
+    strategies = w2_strategies(in_flight)
+    experiment = crowd(strategies["AFL"], num_clients, updates)
+    af.run(crowd(strategies["AFL"], 2 * in_flight, in_flight), threads=1)  # compiles, or loads what was compiled
+    problems: list[Linear] = []
+    build = spent_by(lambda: problems.append(experiment.problem()))
+    run = spent_by(lambda: af.run(experiment, problem=problems[0], threads=1))
+    figures: dict[str, Any] = {"num_clients": num_clients, "in_flight": in_flight, "updates": updates}
+    figures |= {"build_seconds": build.wall, "run_seconds": run.wall, "updates_per_second": updates / run.wall}
+    figures["peak_gigabytes"] = peak_gigabytes()
+    for name, checkpoint_seconds in (("without_checkpoints", NEVER), ("with_checkpoints", CHECKPOINT_SECONDS)):
+        costs = [cost_of_update(experiment, problems[0], checkpoint_seconds) for _ in range(repeats)]
+        figures[name] = min(costs, key=lambda cost: cost["total"])
+    return figures
+
+
+def cost_of_update(experiment: af.Experiment, problem: Linear, checkpoint_seconds: float) -> dict[str, float]:
+    """µs per update between the first and the last look at a run: neither setting up nor sealing is in it."""
+    probe = Probe(problem, keep_calls=False)
+    seen: list[Moment] = []
+
+    def look(progress: Progress) -> None:
+        seen.append(Moment(progress.updates, process_time(), probe.seconds))
+
+    af.run(experiment, problem=probe, threads=1, watch=look, checkpoint_seconds=checkpoint_seconds)
+    first, last = seen[0], seen[-1]
+    per_update = 1e6 / max(1, last.updates - first.updates)
+    total, kernel = (last.cpu - first.cpu) * per_update, (last.kernel - first.kernel) * per_update
+    return {"total": total, "kernel": kernel, "simulator": total - kernel}
+
+
+def peak_gigabytes() -> float:
+    """The most memory this process ever held.
+
+    Linux counts in `ru_maxrss` also what the parent held when it started this process; VmHWM is of this program alone.
+    """
+    status = Path("/proc/self/status")
+    if status.exists():
+        for line in status.read_text().splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) * 1024 / 1e9
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak * (1 if sys.platform == "darwin" else 1024) / 1e9
+
+
+if __name__ == "__main__":
+    print(json.dumps(crowd_figures(*map(int, sys.argv[1:]))))

@@ -1,0 +1,142 @@
+"""Every benchmark in a tiny form: it runs, does the work it says it does, and answers with what the table needs.
+
+No figure is held against a goal here: a busy machine must not fail a test.
+"""
+
+import json
+import resource
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from shutil import which
+
+import numpy as np
+import pytest
+
+import asyncfed as af
+
+sys.path.insert(0, str(Path(__file__).parent.parent))  # the benchmarks lie beside the package, not in it
+
+from benchmarks import __main__ as table
+from benchmarks import crowd, measure, million, probes, simulator, w1, w2, workloads
+
+STATM = Path("/proc/self/statm")
+needs_torch = pytest.mark.skipif(find_spec("torch") is None, reason="torch is not installed")
+needs_c = pytest.mark.skipif(which("cc") is None, reason="there is no C compiler")
+
+
+def assert_fills_the_table(outcome):
+    assert outcome.lines
+    for line in outcome.lines:
+        assert line.what
+        assert line.measured
+        assert (line.goal == "") == (line.met is None)
+    json.dumps(outcome.numbers)
+
+
+@needs_c
+def test_kernel():
+    outcome = table.measure_kernel(repeats=1)
+    assert_fills_the_table(outcome)
+    assert outcome.numbers["ratio"] > 0
+
+
+@needs_torch
+def test_w1():
+    outcome = w1.measure(rounds=2, torch_updates=1, repeats=1)
+    assert_fills_the_table(outcome)
+    rates = outcome.numbers["updates_per_second"]
+    assert set(rates) == {"AsyncFed, 1 thread", "AsyncFed, all cores", *w1.PEERS}
+    assert all(rate["wall"] > 0 and rate["cpu"] > 0 for rate in rates.values())
+
+
+@needs_torch
+def test_the_pytorch_loop_learns_what_asyncfed_learns():
+    experiment = workloads.w1(rounds=4)
+    problem = experiment.problem()
+    weights, bias = w1.torch_loop_of(experiment, problem.clients)(20, 1)
+    theirs = problem.evaluate(np.append(weights, bias))["objective"]
+    ours = problem.evaluate(af.run(experiment, problem=problem, threads=1).params)["objective"]
+    start = problem.evaluate(problem.init(0))["objective"]
+    assert theirs < start / 2
+    assert ours / 3 < theirs < ours * 3
+
+
+def test_w1_is_350_steps_an_update():
+    experiment = workloads.w1(rounds=1)
+    work, samples = experiment.strategy.work, experiment.problem().num_examples
+    assert samples.tolist() == [200] * 10
+    assert work.epochs * -(-200 // work.batch_size) == 350
+
+
+def test_simulator():
+    outcome = simulator.measure(rounds=2, repeats=1)
+    assert_fills_the_table(outcome)
+    assert set(outcome.numbers) == {"ratio", "cpu_us_per_update", "tasks_per_call"}
+    assert 1 <= outcome.numbers["tasks_per_call"] <= 5
+
+
+def test_w2():
+    outcome = w2.measure(updates=200, repeats=1)
+    assert_fills_the_table(outcome)
+    wanted = {f"{name}, journal in {place}" for name in workloads.w2_strategies() for place in ("memory", "file")}
+    assert set(outcome.numbers["updates_per_second"]) == wanted
+
+
+def test_the_profile_names_functions():
+    text = w2.profile(workloads.w2_strategies(5)["AFL"], updates=20, most=5)
+    assert "tottime" in text
+
+
+def test_million():
+    outcome = million.measure(sizes=(60, 120), in_flight=20, largest_in_flight=30, updates=200, repeats=1)
+    assert_fills_the_table(outcome)
+    figures = outcome.numbers["sizes"]
+    assert [(each["num_clients"], each["in_flight"]) for each in figures] == [(60, 20), (120, 20), (120, 30)]
+    assert set(outcome.numbers["growth"]) == {"without_checkpoints", "with_checkpoints"}
+
+
+def test_an_update_costs_what_its_parts_cost():
+    experiment = workloads.crowd(workloads.w2_strategies(20)["AFL"], num_clients=60, updates=1000)
+    cost = crowd.cost_of_update(experiment, experiment.problem(), crowd.NEVER)
+    assert cost["total"] == pytest.approx(cost["kernel"] + cost["simulator"])
+    assert 0 < cost["kernel"] < cost["total"]
+
+
+@pytest.mark.skipif(not STATM.exists(), reason="this system does not say what a process holds")
+def test_peak_memory_is_at_least_what_is_held():
+    held = np.ones(10_000_000)
+    resident = int(STATM.read_text().split()[1]) * resource.getpagesize() / 1e9
+    assert crowd.peak_gigabytes() >= 0.99 * resident > held.nbytes / 1e9  # the kernel counts pages a little late
+
+
+def test_a_probed_problem_trains_as_the_problem_itself():
+    experiment = workloads.w1(rounds=2)
+    problem = experiment.problem()
+    probe = probes.Probe(problem, keep_calls=True)
+    probed, plain = (af.run(experiment, problem=p, threads=1) for p in (probe, problem))
+    assert probed.sha256 == plain.sha256
+    assert sum(len(call.clients) for call in probe.calls) >= 10
+
+
+def test_jobs_are_run_in_turn_and_the_first_time_does_not_count():
+    ran = []
+    best = measure.best_in_turn({"a": lambda: ran.append("a"), "b": lambda: ran.append("b")}, repeats=2)
+    assert "".join(ran) == "ababab"
+    assert set(best) == {"a", "b"}
+
+
+def test_the_whole_run_prints_a_table_and_writes_its_figures(tmp_path, monkeypatch, capsys):
+    monkeypatch.setitem(table.QUICK, "simulator", {"rounds": 2, "repeats": 1})
+    results = tmp_path / "bench" / "results.json"
+    table.main(["--quick", "--only", "simulator"], results)
+    assert "bare" in capsys.readouterr().out
+    report = json.loads(results.read_text())
+    assert {"cpu", "cores", "load_average", "python", "numpy", "numba"} <= set(report["machine"])
+    assert set(report["benchmarks"]) == {"simulator"}
+
+
+def test_an_unknown_benchmark_is_refused_with_the_known_names(capsys):
+    with pytest.raises(SystemExit):
+        table.main(["--only", "w9"])
+    assert "million" in capsys.readouterr().err

@@ -1,0 +1,192 @@
+"""What the documents say is true: their code runs, prints what they show, names every setting, and links to what is."""
+
+import io
+import re
+import shlex
+import subprocess
+import sys
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+from typing import get_args, get_type_hints
+
+import msgspec
+import pytest
+
+from asyncfed import cli
+from asyncfed.core.record import Config
+from asyncfed.experiment import Experiment
+
+ROOT = Path(__file__).parent.parent
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
+GUIDE = ROOT / "docs" / "guide.md"
+EXAMPLES = sorted(path for path in (ROOT / "examples").glob("*.py") if path.name != "demo.py")
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def name_of(path):
+    return path.relative_to(ROOT).as_posix()
+
+
+# ---- code and what it prints ---------------------------------------------------------------------------------------
+
+
+def blocks(path):
+    """(line number, language, content) of every fenced block; a `text` block is the output of the one before it."""
+    text = path.read_text()
+    return [(text.count("\n", 0, found.start()) + 1, found[1], found[2]) for found in FENCE.finditer(text)]
+
+
+def printed_by_python(source, namespace, where):
+    output = io.StringIO()
+    with redirect_stdout(output):
+        exec(compile(source, where, "exec"), namespace)
+    return output.getvalue()
+
+
+def printed_by_command(command, monkeypatch):
+    """Worker processes change the speed and nothing else, and starting them takes longer than these runs."""
+    words = shlex.split(command)
+    assert words[0] == "asyncfed", f"{command}: only asyncfed is run here; show other commands in an indented block."
+    monkeypatch.setattr(sys, "argv", [*words, *(["--workers", "1"] if words[1] == "compare" else [])])
+    output = io.StringIO()
+    with redirect_stdout(output), redirect_stderr(output):
+        try:
+            cli.main()
+        except SystemExit as end:
+            assert end.code in (0, None, 1, 2)
+    return output.getvalue()
+
+
+def lines_of(text):
+    """Lines that say something: progress bars leave empty ones behind, and tables end in blanks."""
+    return [line.rstrip() for line in text.splitlines() if line.strip()]
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=name_of)
+def test_code_runs_and_prints_what_is_shown(path, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+    namespace, printed = {"__name__": "__docs__"}, ""
+    for line, language, content in blocks(path):
+        where = f"{name_of(path)}, line {line}"
+        if language == "python":
+            printed = printed_by_python(content, namespace, where)
+        elif language == "console":
+            command, _, shown = content.partition("\n")
+            assert command.startswith("$ "), where
+            assert lines_of(printed_by_command(command[2:], monkeypatch)) == lines_of(shown), where
+        elif language == "text":
+            assert lines_of(printed) == lines_of(content), where
+        elif language == "toml":
+            (tmp_path / "experiment.toml").write_text(content)
+        else:
+            raise AssertionError(f'{where}: "{language}" blocks are not checked; use python, text, console or toml.')
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=name_of)
+def test_examples_print_what_lies_beside_them(path, tmp_path):
+    done = subprocess.run([sys.executable, str(path)], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == path.with_suffix(".out").read_text()
+
+
+# ---- settings ------------------------------------------------------------------------------------------------------
+
+
+def configs_in(annotation):
+    if isinstance(annotation, type) and issubclass(annotation, Config):
+        return [annotation]
+    return [found for part in get_args(annotation) for found in configs_in(part)]
+
+
+def all_configs(root):
+    found = [root]
+    for config in found:
+        for annotation in get_type_hints(config).values():
+            found += [c for c in configs_in(annotation) if c not in found]
+    return found
+
+
+def written(value):
+    """A default as the guide writes it; tables that have a section of their own are only pointed to."""
+    if isinstance(value, Config):
+        tag = value.__struct_config__.tag
+        return "table" if tag is None else tag
+    if value is None:
+        return "none"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, tuple):
+        return "[]"
+    return f'"{value}"' if isinstance(value, str) else f"{value:g}"
+
+
+def settings_of(config):
+    return {
+        field.name: "required" if field.required else written(field.default)
+        for field in msgspec.structs.fields(config)
+    }
+
+
+def described_settings():
+    """{name: [{key: default}, ...]} of the guide's tables, whose first cell names a kind or a section.
+
+    Either one row a key below a head `| name | default | ...`, or one row a kind below `| kind | keys | ...`.
+    """
+    tables, head, current = {}, None, None
+    for line in GUIDE.read_text().splitlines():
+        cells = [cell.strip() for cell in line.strip().strip("|").split("|")] if line.startswith("|") else None
+        if cells is None:
+            head = None
+        elif head is None:
+            head = cells
+            if cells[1] == "default":
+                current = {}
+                tables.setdefault(cells[0].strip("`"), []).append(current)
+        elif set(cells[0]) <= set("-:"):
+            continue
+        elif head[1] == "default":
+            current[cells[0].strip("`")] = cells[1].strip("`")
+        elif head[:2] == ["kind", "keys"]:
+            keys = [key.partition(" = ") for key in re.findall(r"`([^`]+)`", cells[1])]
+            tables.setdefault(cells[0].strip("`"), []).append({k: value or "required" for k, _, value in keys})
+    return tables
+
+
+SECTIONS = {
+    "Experiment": "experiment",
+    "LinearModel": "[model]",
+    "Work": "[strategy.work]",
+    "Delays": "[delays]",
+    "Device": "[[delays.devices]]",
+    "Availability": "[delays.availability]",
+    "Budget": "[budget]",
+    "Churn": "[[churn]]",
+    "Evaluation": "[evaluation]",
+}
+
+
+@pytest.mark.parametrize("config", all_configs(Experiment), ids=lambda config: config.__name__)
+def test_the_guide_names_every_key_and_its_default(config):
+    name = config.__struct_config__.tag or SECTIONS[config.__name__]
+    assert settings_of(config) in described_settings().get(name, [])
+
+
+# ---- links ---------------------------------------------------------------------------------------------------------
+
+
+def anchors(path):
+    """What a heading is called in a link: lower case, spaces as hyphens, punctuation left out."""
+    headings = re.findall(r"^#+ (.+)$", FENCE.sub("", path.read_text()), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=name_of)
+def test_links_lead_somewhere(path):
+    for target in re.findall(r"\]\(([^)]+)\)", FENCE.sub("", path.read_text())):
+        if re.match(r"[a-z]+:", target):
+            continue
+        file, _, anchor = target.partition("#")
+        there = (path.parent / file) if file else path
+        assert there.exists(), f"{name_of(path)} links to {target}"
+        assert not anchor or anchor in anchors(there), f"{name_of(path)} links to {target}"

@@ -1,4 +1,4 @@
-"""One crowd, measured in a process of its own: `python -m benchmarks.crowd CLIENTS IN_FLIGHT UPDATES REPEATS`."""
+"""One crowd, measured in a process of its own: `python -m benchmarks.crowd CLIENTS IN_FLIGHT UPDATES`."""
 
 from __future__ import annotations
 
@@ -6,13 +6,12 @@ import json
 import resource
 import sys
 from pathlib import Path
-from time import process_time
+from time import perf_counter, process_time
 from typing import Any, NamedTuple
 
 import asyncfed as af
 from asyncfed.problems.linear import Linear
 from asyncfed.running import CHECKPOINT_SECONDS, Progress
-from benchmarks.measure import spent_by
 from benchmarks.probes import Probe
 from benchmarks.workloads import crowd, w2_strategies
 
@@ -27,21 +26,26 @@ class Moment(NamedTuple):
     kernel: float
 
 
-def crowd_figures(num_clients: int, in_flight: int, updates: int, repeats: int) -> dict[str, Any]:
-    """Seconds to build and to run, peak memory, and µs of processor time per update without and with checkpoints."""
-    strategies = w2_strategies(in_flight)
-    experiment = crowd(strategies["AFL"], num_clients, updates)
-    af.run(crowd(strategies["AFL"], 2 * in_flight, in_flight), threads=1)  # compiles, or loads what was compiled
-    problems: list[Linear] = []
-    build = spent_by(lambda: problems.append(experiment.problem()))
-    run = spent_by(lambda: af.run(experiment, problem=problems[0], threads=1))
-    figures: dict[str, Any] = {"num_clients": num_clients, "in_flight": in_flight, "updates": updates}
-    figures |= {"build_seconds": build.wall, "run_seconds": run.wall, "updates_per_second": updates / run.wall}
-    figures["peak_gigabytes"] = peak_gigabytes()
-    for name, checkpoint_seconds in (("without_checkpoints", NEVER), ("with_checkpoints", CHECKPOINT_SECONDS)):
-        costs = [cost_of_update(experiment, problems[0], checkpoint_seconds) for _ in range(repeats)]
-        figures[name] = min(costs, key=lambda cost: cost["total"])
-    return figures
+def crowd_figures(num_clients: int, in_flight: int, updates: int) -> dict[str, Any]:
+    """Seconds to build and to run, peak memory, and µs of processor time per update with and without checkpoints."""
+    strategy = w2_strategies(in_flight)["AFL"]
+    af.run(crowd(strategy, 2 * in_flight, in_flight), threads=1)  # compiles, or loads what was compiled
+    experiment = crowd(strategy, num_clients, updates)
+    began = perf_counter()
+    problem = experiment.problem()
+    built = perf_counter()
+    with_checkpoints = cost_of_update(experiment, problem, CHECKPOINT_SECONDS)
+    done = perf_counter()
+    return {
+        "num_clients": num_clients,
+        "in_flight": in_flight,
+        "updates": updates,
+        "build_seconds": built - began,
+        "run_seconds": done - built,
+        "peak_gigabytes": peak_gigabytes(),
+        "with_checkpoints": with_checkpoints,
+        "without_checkpoints": cost_of_update(experiment, problem, NEVER),
+    }
 
 
 def cost_of_update(experiment: af.Experiment, problem: Linear, checkpoint_seconds: float) -> dict[str, float]:

@@ -9,8 +9,6 @@ whatever reads your data; everything below it stays.
 import numpy as np
 
 import asyncfed as af
-from asyncfed.core.types import Budget, Work
-from asyncfed.problems.linear import Linear
 
 
 def hospitals() -> tuple[list[np.ndarray], list[np.ndarray]]:
@@ -23,17 +21,19 @@ def hospitals() -> tuple[list[np.ndarray], list[np.ndarray]]:
 clients = af.data.Clients.from_lists(*hospitals(), labels=True)
 print("\n".join(af.data.heterogeneity(clients).lines()))
 
-problem = Linear(clients, loss="logistic", l2=0.01)
+problem = af.problems.Linear(clients, loss="logistic", l2=0.01)
 experiment = af.Experiment(
     name="hospitals",
     num_clients=clients.num_clients,
-    strategy=af.strategies.FedBuff(concurrency=3, buffer_size=3, work=Work(epochs=2, learning_rate=0.2)),
+    strategy=af.strategies.FedBuff(concurrency=3, buffer_size=3, work=af.Work(epochs=2, learning_rate=0.2)),
     delays=af.delays.stragglers(),
-    budget=Budget(rounds=60),
+    budget=af.Budget(rounds=60),
 )
 run = af.run(experiment, problem=problem)
 
 print(run.verdict, f"after {run.evaluations['elapsed'][-1]:.0f} s of virtual time")
 print(f"accuracy {run.evaluations['accuracy'][-1]:.3f}, objective {run.evaluations['objective'][-1]:.4f}")
-print(f"distance to the optimum {run.evaluations['distance'][-1]:.2f}, at the start {run.evaluations['distance'][0]:.2f}")
+print(
+    f"distance to the optimum {run.evaluations['distance'][-1]:.2f}, at the start {run.evaluations['distance'][0]:.2f}"
+)
 print("merged updates of each hospital:", run.participation().tolist())

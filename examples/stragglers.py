@@ -10,8 +10,6 @@ compared by the virtual time they need to reach the same loss, paired by seed.
 from pathlib import Path
 
 import asyncfed as af
-from asyncfed.compare import compare
-from asyncfed.core.types import Work
 from asyncfed.delays import Delays
 from asyncfed.presets import strategy_named
 
@@ -29,10 +27,11 @@ log = Path("durations.csv")
 log.write_text("client,seconds\n" + "".join(f"{c},{s}\n" for c, times in MEASURED.items() for s in times))
 
 experiment = af.presets.regression(num_clients=8, delays=Delays(trace=str(log)), rounds=80)
-work = Work(epochs=20, batch_size=32, learning_rate=0.001)
-constant = af.presets.ConstantRate()
+work = af.Work(epochs=20, batch_size=32, learning_rate=0.001)
 names = ("sync", "afl", "afl_mixing", "fedasync", "fedbuff")
-comparison = compare(experiment, {n: strategy_named(n, 4, work, constant) for n in names}, range(3), workers=1)
+comparison = af.compare(
+    experiment, {n: strategy_named(n, 4, work, af.ConstantRate()) for n in names}, range(3), workers=1
+)
 
 print(f"to reach an objective of {comparison.target:.3g}, mean of {len(comparison.seeds)} seeds")
 for name in names:

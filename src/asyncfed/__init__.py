@@ -7,15 +7,29 @@
 """
 
 from asyncfed import data, delays, errors, presets, problems, strategies
+from asyncfed.compare import Comparison, compare
+from asyncfed.core.record import replace
+from asyncfed.core.schedule import ConstantRate, DelayAware
+from asyncfed.core.types import Budget, Work
 from asyncfed.experiment import Experiment, from_toml, read_toml, to_toml
 from asyncfed.run import Run, load
 from asyncfed.running import resume, run, verify
+from asyncfed.sim.evaluation import Evaluation
+from asyncfed.sim.plan import Churn
 from asyncfed.version import __version__
 
 __all__ = [
+    "Budget",
+    "Churn",
+    "Comparison",
+    "ConstantRate",
+    "DelayAware",
+    "Evaluation",
     "Experiment",
     "Run",
+    "Work",
     "__version__",
+    "compare",
     "data",
     "delays",
     "errors",
@@ -24,6 +38,7 @@ __all__ = [
     "presets",
     "problems",
     "read_toml",
+    "replace",
     "resume",
     "run",
     "strategies",

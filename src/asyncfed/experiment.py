@@ -142,8 +142,8 @@ def stored(plain: dict[str, Any], path: Path | None) -> Experiment:
         return from_dict(plain)
     except ConfigError as error:
         raise JournalError(
-            f"{path} was run with parts that are not shipped with AsyncFed ({error}). Pass the same experiment again: "
-            "af.resume(path, experiment=...)."
+            f"{path} was run with parts that are not shipped with AsyncFed ({error}). Pass the same experiment again, "
+            "as `experiment=...` of af.resume or af.verify."
         ) from error
 
 

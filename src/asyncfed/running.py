@@ -66,15 +66,16 @@ def run(
     delays = experiment.delays.bind(problem.num_clients, experiment.seed) if delays is None else delays
     header = {
         "asyncfed": __version__,
-        "experiment": to_plain(experiment),
+        "experiment": _written(experiment),
         "problem": problem.fingerprint(),
         "num_clients": problem.num_clients,
         "own_delays": own_delays,
         "verdict": "interrupted",
         "reason": "it was stopped before its end",
     }
-    journal = Journal.create(out, header, replace=force)
-    simulation = Simulation(problem, delays, experiment.plan(_threads(threads)), journal)
+    plan = experiment.plan(_threads(threads))
+    journal = Journal.create(out, header, replace=force)  # last, when nothing is left that could be refused
+    simulation = Simulation(problem, delays, plan, journal)
     return _drive(simulation, journal, watch, checkpoint_seconds)
 
 
@@ -187,6 +188,17 @@ def _same_experiment(header: dict[str, Any], given: Experiment | None, path: Pat
             f"{'; '.join(changes)}. Resume it as it was, or start a new run with another --out. Nothing was changed."
         )
     return given
+
+
+def _written(experiment: Experiment) -> dict[str, Any]:
+    try:
+        plain: dict[str, Any] = to_plain(experiment)
+    except TypeError as error:
+        raise ConfigError(
+            f"The experiment has a part that cannot be written down ({error}). Hand functions and data of your own to "
+            "af.run as `delays=` and `problem=` instead."
+        ) from error
+    return plain
 
 
 def usable_cores() -> int:

@@ -66,7 +66,7 @@ def tiny():
 
 @pytest.fixture
 def events():
-    """`events(run, "report", ...)`: the run's events of these kinds (or all), in order, by the names of their fields."""
+    """`events(run, "report", ...)`: its events of these kinds (or all), in order, by the names of their fields."""
 
     def read(run, *kinds):
         rows = [SimpleNamespace(**dict(zip(EVENT_COLUMNS, row, strict=True))) for row in run.journal.event_rows()]

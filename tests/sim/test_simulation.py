@@ -18,8 +18,8 @@ from asyncfed.sim.plan import Churn
 from asyncfed.strategies import AFL, FedAvg, FedBuff, PublishedScripts
 
 WORK = Work(epochs=1, batch_size=4, learning_rate=0.01)
-SECONDS = {0: 3.0, 1: 1.0, 2: 2.0, 3: 5.0, 4: 1.0, 5: 3.0}
-"""Tickets 0, 1, 2 go out at 0; each arrival brings the next, so 3 at 1 s, 4 at 2 s, 5 at 3 s."""
+SECONDS = {0: 3.0, 1: 1.0, 2: 2.0, 3: 5.0, 4: 1.0, 5: 3.0, 6: 9.0}
+"""Tickets 0, 1, 2 go out at 0; each arrival brings the next, so 3 at 1 s, 4 at 2 s, 5 and 6 at 3 s."""
 
 
 def queueing(concurrency, aggregate="delta_sum"):
@@ -153,7 +153,7 @@ def test_who_does_not_download_costs_no_bytes_down(tiny):
 @pytest.mark.parametrize("answer", [-1.0, float("nan"), float("inf"), "soon"])
 def test_a_delay_that_is_no_duration_is_refused_with_its_client_and_ticket(tiny, answer):
     model = FunctionDelays(lambda client, ticket, work: 1.0 if ticket < 4 else answer).bind(3, 0)
-    with pytest.raises(DelayError, match=rf"client \d, ticket 4.*finite and >= 0.*[Mm]end"):
+    with pytest.raises(DelayError, match=r"client \d, ticket 4.*finite and >= 0.*[Mm]end"):
         af.run(tiny(), delays=model)
 
 
@@ -201,7 +201,7 @@ def test_whose_first_event_is_a_join_is_absent_until_then(tiny, events):
     churn = (Churn(time=2.5, client=1, event="join"),)
     run = af.run(tiny(clients=2, churn=churn, budget=Budget(updates=6)))
     by_client = {c: [e.time for e in events(run, "dispatch") if e.client == c] for c in (0, 1)}
-    assert by_client == {0: [0.0, 1.0, 2.0, 3.0], 1: [2.5, 3.5]}
+    assert by_client == {0: [0.0, 1.0, 2.0, 3.0, 4.0], 1: [2.5, 3.5]}
 
 
 def test_who_comes_back_begins_at_once_and_not_when_its_lost_work_would_have_ended(tiny, scripted, events):
@@ -279,7 +279,7 @@ def test_divergence_is_a_verdict_and_the_run_is_kept(tiny, tmp_path, learning_ra
     texts += [state for (state,) in run.journal._query("SELECT state FROM checkpoints")]
     texts += [value for (value,) in run.journal._query("SELECT value FROM header")]
     for text in texts:
-        json.loads(text, parse_constant=lambda constant: pytest.fail(f"{constant} in {text[:200]}"))
+        json.loads(text, parse_constant=lambda constant: pytest.fail(f"{constant} is no JSON"))
     assert af.verify(path).ok
 
 

@@ -228,8 +228,8 @@ class Server:
 
     def _spent(self) -> str:
         if self._view.round >= self._most_rounds:
-            return f"all {self._most_rounds:g} rounds are done"
-        return f"all {self._most_updates:g} updates are merged"
+            return f"all {self._most_rounds} rounds are done"
+        return f"all {self._most_updates} updates are merged"
 
     def _stop(self, reason: str) -> list[Output]:
         self.stopped = reason

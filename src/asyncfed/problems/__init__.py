@@ -1,1 +1,6 @@
 """What is learnt: a model, its loss and each client's data."""
+
+from asyncfed.problems.linear import Linear, LinearModel
+from asyncfed.problems.protocol import Problem
+
+__all__ = ["Linear", "LinearModel", "Problem"]

@@ -52,9 +52,9 @@ def test_w1():
 
 @needs_torch
 def test_the_pytorch_loop_learns_what_asyncfed_learns():
-    experiment = workloads.w1(rounds=4)
+    experiment = workloads.w1(rounds=2)
     problem = experiment.problem()
-    weights, bias = w1.torch_loop_of(experiment, problem.clients)(20, 1)
+    weights, bias = w1.torch_loop_of(experiment, problem.clients)(10, 1)
     theirs = problem.evaluate(np.append(weights, bias))["objective"]
     ours = problem.evaluate(af.run(experiment, problem=problem, threads=1).params)["objective"]
     start = problem.evaluate(problem.init(0))["objective"]
@@ -88,12 +88,20 @@ def test_the_profile_names_functions():
     assert "tottime" in text
 
 
-def test_million():
+def test_million(monkeypatch):
+    monkeypatch.setattr(million, "_in_own_process", crowd.crowd_figures)
     outcome = million.measure(sizes=(60, 120), in_flight=20, largest_in_flight=30, updates=200, repeats=1)
     assert_fills_the_table(outcome)
     figures = outcome.numbers["sizes"]
     assert [(each["num_clients"], each["in_flight"]) for each in figures] == [(60, 20), (120, 20), (120, 30)]
     assert set(outcome.numbers["growth"]) == {"without_checkpoints", "with_checkpoints"}
+
+
+def test_a_crowd_in_a_process_of_its_own_answers_with_its_figures():
+    figures = million._in_own_process(60, 20, 200)
+    assert (figures["num_clients"], figures["in_flight"], figures["updates"]) == (60, 20, 200)
+    assert set(million.MODES) < set(figures)
+    assert figures["peak_gigabytes"] > 0
 
 
 def test_an_update_costs_what_its_parts_cost():

@@ -49,6 +49,8 @@ def test_every_event_is_in_the_journal_once_and_in_order(tiny, scripted, events)
     kinds = ["dispatch"] * 3 + ["report", "merge", "dispatch", "report", "merge", "stop"]
     assert [e.kind for e in events(run)] == kinds
     assert [e.seq for e in events(run)] == list(range(len(kinds)))
+    assert [e.version for e in events(run, "report")] == [0, 1]  # at arrival
+    assert [e.version for e in events(run, "merge")] == [1, 2]  # after the merge
     assert json.loads(events(run, "stop")[0].detail) == "all 2 updates are merged"
 
 

@@ -113,7 +113,7 @@ def test_any_changed_number_changes_the_digest(column, value):
     for journal, events in ((one, [row]), (other, [(*row[:column], value, *row[column + 1 :])])):
         journal.events, journal.next_seq = events, 1
         journal.commit(None, None)
-    same = value == row[column] and type(value) is type(row[column])
+    same = repr(value) == repr(row[column])
     assert (one.sha256() == other.sha256()) == same
 
 
@@ -304,6 +304,16 @@ def test_a_damaged_checkpoint_is_refused(path, blob):
     file.close()
     with pytest.raises(JournalError, match=r"a checkpoint in it cannot be read.*copy"):
         af.load(path).params  # noqa: B018
+
+
+def test_a_header_with_a_name_missing_is_damage(path):
+    small_run(path)
+    with sqlite3.connect(path) as file:
+        file.execute("DELETE FROM header WHERE name = 'verdict'")
+    file.close()
+    for use in (af.resume, af.verify, lambda p: af.load(p).verdict):
+        with pytest.raises(JournalError, match=r'is damaged: its header has no "verdict"\. Restore'):
+            use(path)
 
 
 class Bomb:

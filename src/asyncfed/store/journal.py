@@ -33,6 +33,17 @@ from asyncfed.store.schema import (
 Row = tuple[Any, ...]
 
 
+class Header(dict[str, Any]):
+    """What a run's file says about itself. A name that is missing means damage, and is reported as such."""
+
+    def __init__(self, path: Path | None, entries: dict[str, Any]) -> None:
+        super().__init__(entries)
+        self.path = path
+
+    def __missing__(self, name: str) -> Any:
+        raise JournalError(f'{self.path} is damaged: its header has no "{name}". Restore the file from a copy.')
+
+
 class Journal:
     """Use `Journal.create` for a new run and `Journal.open` for an existing one.
 
@@ -160,7 +171,7 @@ class Journal:
     def header(self) -> dict[str, Any]:
         rows = self._query("SELECT name, value FROM header")
         with _legible(self.path, "header"):
-            return {name: json.loads(value) for name, value in rows}
+            return Header(self.path, {name: json.loads(value) for name, value in rows})
 
     def event_rows(self) -> Iterator[Row]:
         """Committed events in order, with the text of their detail in place of its number."""

@@ -190,6 +190,23 @@ def test_changed_results_are_reported(recorded, statement, part):
     assert f"{part}: NOT THE SAME when replayed" in verification.lines
 
 
+def test_a_broken_seal_is_reported_even_if_all_else_agrees(recorded):
+    path = recorded()
+    with sqlite3.connect(path) as file:
+        file.execute("UPDATE header SET value = '{}' WHERE name = 'sha256'")
+    file.close()
+    verification = af.verify(path, threads=1)
+    assert not verification.ok
+    assert "breaks its seal" in verification.lines[0]
+    assert all("the same" in line for line in verification.lines[1:])
+
+
+def test_what_comes_after_the_end_is_named(recorded):
+    path = recorded()
+    change_events(path, beyond_the_end)
+    assert "comes after the run had stopped" in af.verify(path, threads=1).lines[-1]
+
+
 def test_a_removed_block_is_reported(tiny, tmp_path):
     path = tmp_path / "run.sqlite"
     experiment = tiny(clients=6, strategy=STRATEGIES["afl"], delays=DELAYS, budget=Budget(updates=800))

@@ -117,6 +117,15 @@ def test_any_changed_number_changes_the_digest(column, value):
     assert (one.sha256() == other.sha256()) == same
 
 
+def test_any_changed_text_changes_the_digest():
+    digests = set()
+    for text in ("a", "b"):
+        add(journal := Journal.create(None, {}), 1, text)
+        journal.commit(None, None)
+        digests.add(journal.sha256())
+    assert len(digests) == 2
+
+
 def test_rewinding_forgets_what_came_after(path):
     journal = Journal.create(path, {})
     add(journal, 3)

@@ -10,9 +10,13 @@ passes over the parameters.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
 import numpy as np
 
-from asyncfed.combine.protocol import Arrays, Batch
+from asyncfed.combine.protocol import Arrays
 
 
 class LatestMemory:
@@ -67,13 +71,19 @@ class LatestAverage:
         return LatestMemory(params)
 
     def apply(
-        self, memory: LatestMemory, params: np.ndarray, batch: Batch
+        self,
+        memory: LatestMemory,
+        params: np.ndarray,
+        payloads: Sequence[np.ndarray],
+        weights: Sequence[float],
+        clients: Sequence[int],
+        settings: Sequence[tuple[str, Any]],
     ) -> tuple[np.ndarray, LatestMemory, dict[str, float]]:
-        (_, shares), (_, total), (_, forget) = batch.settings
+        (_, shares), (_, total), (_, forget) = settings
         anew = total != memory.total
         memory.total = total
         memory.merges_left -= 1
-        for payload, weight, client, share in zip(batch.payloads, batch.weights, batch.clients, shares, strict=True):
+        for payload, weight, client, share in zip(payloads, weights, clients, shares, strict=True):
             row = memory.row_of.get(client)
             if row is None:
                 row = memory.new_row(client, share)
@@ -88,7 +98,7 @@ class LatestAverage:
                 change *= weight
                 slot += change
             if total:
-                change *= share / total
+                change *= _scalar(share / total, params.dtype)
                 change += params
                 params = change
         for client in forget:
@@ -112,3 +122,9 @@ class LatestAverage:
         memory.row_of = {client: row for row, client in enumerate(arrays["clients"].tolist())}
         memory.total, memory.merges_left = float(arrays["numbers"][0]), int(arrays["numbers"][1])
         return memory
+
+
+@lru_cache(maxsize=1024)
+def _scalar(value: float, dtype: np.dtype) -> np.ndarray:
+    """A number as NumPy wants it: turning a Python float into one takes longer than a small product."""
+    return np.array(value, dtype)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from asyncfed.combine.latest_average import LatestAverage
-from asyncfed.combine.protocol import Arrays, Batch, Combiner
+from asyncfed.combine.protocol import Arrays, Combiner
 from asyncfed.core.errors import StrategyError, did_you_mean
 from asyncfed.core.types import Combine, Dispatch, Merge
 
@@ -50,24 +50,23 @@ class Vectors:
             clients.append(self.client_of.pop(ticket))
             payloads.append(model if merge.of == "model" else model - start)
         if merge.combiner is not None:
-            self._combine(merge.combiner, Batch(payloads, merge.weights, clients, merge.combiner.settings))
+            self._combine(merge.combiner, payloads, merge.weights, clients)
             return
         total = self.params * merge.keep if merge.keep != 1.0 else self.params
         for weight, payload in zip(merge.weights, payloads, strict=True):
             total = total + payload * weight
         self.params = total
 
-    def _combine(self, combine: Combine, batch: Batch) -> None:
+    def _combine(
+        self, combine: Combine, payloads: list[np.ndarray], weights: tuple[float, ...], clients: list[int]
+    ) -> None:
         name = combine.name
-        rule = COMBINERS.get(name)
-        if rule is None:
-            raise StrategyError(
-                f'A merge names the rule "{name}", which does not exist. {did_you_mean(name, COMBINERS)}'
-            )
         memory = self._memories.get(name)
         if memory is None:
-            memory = rule.init(self.params)
-        self.params, self._memories[name], _ = rule.apply(memory, self.params, batch)
+            memory = _rule(name).init(self.params)
+        self.params, self._memories[name], _ = COMBINERS[name].apply(
+            memory, self.params, payloads, weights, clients, combine.settings
+        )
 
     # ---- checkpoints -----------------------------------------------------------------------------------------
 
@@ -108,6 +107,12 @@ class Vectors:
             if kept:
                 vectors._memories[name] = rule.load(kept)
         return vectors
+
+
+def _rule(name: str) -> Combiner:
+    if name not in COMBINERS:
+        raise StrategyError(f'A merge names the rule "{name}", which does not exist. {did_you_mean(name, COMBINERS)}')
+    return COMBINERS[name]
 
 
 def _stack(rows: list[np.ndarray], like: np.ndarray) -> np.ndarray:

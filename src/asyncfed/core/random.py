@@ -41,8 +41,11 @@ def draw_key(purpose: int, client: int, ticket: int) -> int:
 
 
 def unit(key: int) -> float:
-    """The first uniform number of a key's stream, strictly between 0 and 1 (so that logarithms are safe)."""
-    return ((mix64((key + GOLDEN) & MASK) >> 12) + 0.5) * 2.0**-52
+    """The uniform number a key itself stands for, strictly between 0 and 1 (so that logarithms are safe).
+
+    Use a key either for this or to start a `Stream`, not for both.
+    """
+    return ((key >> 12) + 0.5) * 2.0**-52
 
 
 class Stream:

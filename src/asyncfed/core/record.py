@@ -21,6 +21,7 @@ __all__ = [
     "from_plain",
     "pack_rows",
     "replace",
+    "to_json",
     "to_plain",
     "unpack_rows",
 ]
@@ -63,6 +64,14 @@ def to_plain(value: Any) -> Any:
 def from_plain(plain: Any, kind: type[T]) -> T:
     """The inverse of `to_plain`, checked. Raises `ValidationError`, which names the path of what is wrong."""
     return msgspec.convert(plain, kind)
+
+
+_json = msgspec.json.Encoder(order="deterministic")
+
+
+def to_json(value: Any) -> str:
+    """One line of JSON, the same for equal values; numbers that are not finite become null."""
+    return _json.encode(value).decode()
 
 
 _packed = msgspec.msgpack.Encoder().encode

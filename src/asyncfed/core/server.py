@@ -97,8 +97,8 @@ class Server:
         self._begin_input()
         if report.arrived_at > self._deadline:
             return self._stop(f"the time budget of {self._deadline:g} s is spent")
-        self._settle(report.ticket, dispatch)
         self.waiting[report.ticket] = dispatch
+        self._settle(report.ticket, dispatch)
         duration = report.duration
         if duration < self._shortest:
             self._shortest = duration

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from asyncfed.core.random import CLIENT_STEP, GOLDEN, MASK, TICKET_STEP
+from asyncfed.core.random import CLIENT_STEP, MASK, TICKET_STEP
 
 
 def keyed_unit(
@@ -16,14 +16,13 @@ def keyed_unit(
     client: int,
     ticket: int,
     mask: int = MASK,
-    golden: int = GOLDEN,
     client_step: int = CLIENT_STEP,
     ticket_step: int = TICKET_STEP,
 ) -> float:
     """The uniform number of this ticket under a purpose key, strictly between 0 and 1.
 
-    The two mixings of `core.random` are written out, and the last keeps only the 52 bits that are used: a simulation
-    draws one number or more per ticket, and calls and wide integers are what that costs.
+    The mixing of `core.random` is written out: a simulation draws one number or more per ticket, and calls and wide
+    integers are what that costs.
 
     >>> from asyncfed.core.random import draw_key, purpose_key, unit
     >>> key = purpose_key(7, "example")
@@ -33,10 +32,7 @@ def keyed_unit(
     z = (purpose + client * client_step + ticket * ticket_step) & mask
     z = ((z ^ (z >> 30)) * 0xBF58_476D_1CE4_E5B9) & mask
     z = ((z ^ (z >> 27)) * 0x94D0_49BB_1331_11EB) & mask
-    z = ((z ^ (z >> 31)) + golden) & mask
-    z = ((z ^ (z >> 30)) * 0xBF58_476D_1CE4_E5B9) & mask
-    z = (((z ^ (z >> 27)) * 0x94D0_49BB_1331_11EB) >> 12) & 0xF_FFFF_FFFF_FFFF
-    return ((z ^ (z >> 31)) + 0.5) * 2.0**-52
+    return (((z ^ (z >> 31)) >> 12) + 0.5) * 2.0**-52
 
 
 def client_unit(purpose: int, client: int) -> float:
@@ -54,8 +50,7 @@ def client_units(purpose: int, num_clients: int) -> NDArray[np.float64]:
     """
     clients = np.arange(num_clients, dtype=np.uint64)
     keys = _mix64(np.uint64(purpose) + clients * np.uint64(CLIENT_STEP))
-    words = _mix64(keys + np.uint64(GOLDEN))
-    return ((words >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52
+    return ((keys >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52
 
 
 def _mix64(z: NDArray[np.uint64]) -> NDArray[np.uint64]:

@@ -5,16 +5,15 @@ It knows no clock: whoever drives it (the simulator's heap, a replayed journal) 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from asyncfed.combine import Vectors
-from asyncfed.core.record import to_plain
+from asyncfed.core.record import to_json
 from asyncfed.core.server import Server
-from asyncfed.core.types import Dispatch, Drop, Merge, Report, Stop, Work, staleness_of
+from asyncfed.core.types import Combine, Dispatch, Drop, Merge, Report, Stop, Work, staleness_of
 from asyncfed.problems.protocol import Problem
 from asyncfed.sim.evaluation import Evaluator
 from asyncfed.store.journal import Journal
@@ -54,8 +53,7 @@ class Execution:
         self.dispatches: dict[int, Dispatch] = {}
         self._work: Work | None = None
         self._work_detail = -1
-        self._last_form: tuple[Any, ...] = ()
-        self._last_form_detail = -1
+        self._last_forms: list[tuple[str | None, Combine | None, int]] = [(None, None, -1), (None, None, -1)]
 
     # ---- inputs: each is journalled, handed to the server, and its decisions carried out ----------------------
 
@@ -129,7 +127,7 @@ class Execution:
     def _dispatch(self, dispatch: Dispatch) -> None:
         ticket, client, work = dispatch.ticket, dispatch.client, dispatch.work
         if work is not self._work:
-            self._work, self._work_detail = work, self._interned(to_plain(work))
+            self._work, self._work_detail = work, self._interned(work)
         self.dispatches[ticket] = dispatch
         if work.start == "server":
             self.vectors.hand_out(dispatch)
@@ -172,20 +170,20 @@ class Execution:
 
     def _form_detail(self, merge: Merge) -> int:
         """The number of the text that says what kind of merge this is; mostly the same as the last time."""
-        last = self._last_form
-        if last and last[0] is merge.of and last[1] is merge.combiner and last[2] is merge.ends_round:
-            return self._last_form_detail
-        self._last_form = (merge.of, merge.combiner, merge.ends_round)
-        self._last_form_detail = self._interned(_form(merge))
-        return self._last_form_detail
+        of, combiner, detail = self._last_forms[merge.ends_round]
+        if of is not merge.of or combiner is not merge.combiner:
+            detail = self._interned(_form(merge))
+            self._last_forms[merge.ends_round] = (merge.of, merge.combiner, detail)
+        return detail
 
     def _evaluate_if_due(self, merge: Merge) -> None:
         if self.evaluator.due(merge.ends_round, self.round, self.updates, len(merge.tickets)):
             self.evaluate()
 
     def _check_divergence(self) -> None:
-        norm = float(np.linalg.norm(self.vectors.params.astype(np.float64, copy=False)))
-        if not norm <= self._divergence_norm:
+        params = self.vectors.params
+        if not float(params.dot(params)) <= self._divergence_norm**2:
+            norm = float(np.linalg.norm(params.astype(np.float64)))
             self.diverged = True
             self.halt(f"diverged: the model's norm is {norm:.3g} after round {self.round}")
 
@@ -202,7 +200,7 @@ class Execution:
         journal.events.append((seq, self.now, kind, ticket, client, self.version, a, b, detail))
 
     def _interned(self, value: Any) -> int:
-        return self.journal.intern(json.dumps(value, sort_keys=True))
+        return self.journal.intern(to_json(value))
 
     def _forget_lost(self, ticket: int, energy: float) -> None:
         self.ledger.lost += 1
@@ -238,7 +236,7 @@ class Execution:
 
 def _form(merge: Merge) -> dict[str, Any]:
     form: dict[str, Any] = {"of": merge.of, "ends_round": merge.ends_round}
-    return form if merge.combiner is None else {**form, "combiner": to_plain(merge.combiner)}
+    return form if merge.combiner is None else {**form, "combiner": merge.combiner}
 
 
 def own_start_of(problem: Problem, vectors: Vectors, seed: int, how: Any) -> Callable[[int], np.ndarray]:

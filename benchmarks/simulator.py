@@ -48,11 +48,7 @@ def _tasks(call: Call) -> Tasks:
     return Tasks(
         np.array(call.clients, np.int64),
         np.array(call.keys, np.uint64),
-        np.array([work.epochs for work in call.works], np.int64),
-        np.array([work.batch_size for work in call.works], np.int64),
-        np.array([work.learning_rate for work in call.works]),
-        np.array([work.decay for work in call.works]),
-        np.array([work.proximal for work in call.works]),
+        np.array([(w.epochs, w.batch_size, w.learning_rate, w.decay, w.proximal) for w in call.works], np.float64),
     )
 
 

@@ -4,7 +4,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from asyncfed.combine.latest_average import LatestAverage
-from asyncfed.combine.protocol import Batch
 
 values = st.floats(-100, 100)
 arrivals = st.lists(
@@ -55,8 +54,8 @@ def test_it_is_the_mean_of_the_latest_models(examples, history):
         clients = [client for client, *_ in arrived]
         shares = tuple(examples[client] for client in clients)
         settings_ = (("shares", shares), ("total", naive.total()), ("forget", tuple(sorted(leavers))))
-        batch = Batch(models, [weight for *_, weight in arrived], clients, settings_)
-        params, memory, _ = rule.apply(memory, params, batch)
+        batch = (models, [weight for *_, weight in arrived], clients, settings_)
+        params, memory, _ = rule.apply(memory, params, *batch)
         assert params == pytest.approx(naive.mean(), abs=1e-10, rel=1e-12)
     assert origin.tolist() == [3.0, -2.0]
 
@@ -72,23 +71,23 @@ def test_rounding_does_not_build_up():
     for step in range(5000):
         client, model = step % 5, draws.normal(size=3) * 10.0 ** draws.integers(-3, 9)
         latest[client] = model
-        params, memory, _ = rule.apply(memory, params, Batch([model], [1.0], [client], settings_for(1, total=5)))
+        params, memory, _ = rule.apply(memory, params, [model], [1.0], [client], settings_for(1, total=5))
     for client in range(5):  # huge models have come and gone; small ones must come out clean once the sum is recomputed
         latest[client] = draws.normal(size=3)
     for step in range(500):
         client = step % 5
-        batch = Batch([latest[client]], [1.0], [client], settings_for(1, total=5))
-        params, memory, _ = rule.apply(memory, params, batch)
+        batch = ([latest[client]], [1.0], [client], settings_for(1, total=5))
+        params, memory, _ = rule.apply(memory, params, *batch)
     assert params == pytest.approx(latest.mean(axis=0), abs=1e-12)
 
 
 def test_payloads_are_neither_kept_nor_changed():
     rule = LatestAverage()
     memory, model = rule.init(np.zeros(1)), np.array([4.0])
-    params, memory, _ = rule.apply(memory, np.zeros(1), Batch([model], [1.0], [0], settings_for(1, total=2)))
+    params, memory, _ = rule.apply(memory, np.zeros(1), [model], [1.0], [0], settings_for(1, total=2))
     assert model.tolist() == [4.0]
     model[0] = 100.0
-    again, _, _ = rule.apply(memory, params, Batch([np.array([2.0])], [1.0], [1], settings_for(1, total=2)))
+    again, _, _ = rule.apply(memory, params, [np.array([2.0])], [1.0], [1], settings_for(1, total=2))
     assert again.tolist() == [3.0]  # (4 + 2)/2
     assert params.tolist() == [2.0]  # who holds an older version keeps it
 
@@ -96,20 +95,20 @@ def test_payloads_are_neither_kept_nor_changed():
 def test_when_nobody_is_left_the_model_stays():
     rule = LatestAverage()
     memory = rule.init(np.zeros(1))
-    batch = Batch([np.array([4.0])], [1.0], [0], settings_for(1, total=0, forget=(0,)))
-    params, _, _ = rule.apply(memory, np.array([7.0]), batch)
+    batch = ([np.array([4.0])], [1.0], [0], settings_for(1, total=0, forget=(0,)))
+    params, _, _ = rule.apply(memory, np.array([7.0]), *batch)
     assert params.tolist() == [7.0]
 
 
 def test_who_comes_back_begins_at_the_origin():
     rule = LatestAverage()
     memory = rule.init(np.zeros(1))
-    params, memory, _ = rule.apply(memory, np.zeros(1), Batch([np.array([8.0])], [1.0], [0], settings_for(1, total=2)))
-    batch = Batch([np.array([2.0])], [1.0], [1], settings_for(1, total=1, forget=(0, 5)))  # 5 was never heard from
-    params, memory, _ = rule.apply(memory, params, batch)
+    params, memory, _ = rule.apply(memory, np.zeros(1), [np.array([8.0])], [1.0], [0], settings_for(1, total=2))
+    batch = ([np.array([2.0])], [1.0], [1], settings_for(1, total=1, forget=(0, 5)))  # 5 was never heard from
+    params, memory, _ = rule.apply(memory, params, *batch)
     assert params.tolist() == [2.0]
-    batch = Batch([np.array([4.0])], [0.5], [0], settings_for(1, total=2))  # half of the way from 0, not from 8
-    params, memory, _ = rule.apply(memory, params, batch)
+    batch = ([np.array([4.0])], [0.5], [0], settings_for(1, total=2))  # half of the way from 0, not from 8
+    params, memory, _ = rule.apply(memory, params, *batch)
     assert params.tolist() == [2.0]  # (2 + 2)/2
 
 
@@ -120,7 +119,7 @@ def test_the_models_type_is_kept(dtype):
     for step in range(100):
         model = np.full(2, step, dtype)
         weight = 0.5 if step % 3 else 1.0
-        params, memory, _ = rule.apply(memory, params, Batch([model], [weight], [step % 4], settings_for(7, total=28)))
+        params, memory, _ = rule.apply(memory, params, *([model], [weight], [step % 4], settings_for(7, total=28)))
     assert params.dtype == dtype
     assert all(array.dtype == dtype for key, array in rule.dump(memory).items() if key in ("slots", "total", "origin"))
 
@@ -128,7 +127,7 @@ def test_the_models_type_is_kept(dtype):
 def test_a_client_whose_samples_changed_counts_by_the_new_ones_at_once():
     rule = LatestAverage()
     memory, model = rule.init(np.zeros(1)), np.array([8.0])
-    params, memory, _ = rule.apply(memory, np.zeros(1), Batch([model], [1.0], [0], settings_for(1, total=4)))
+    params, memory, _ = rule.apply(memory, np.zeros(1), *([model], [1.0], [0], settings_for(1, total=4)))
     assert params.tolist() == [2.0]  # 1/4 of 8
-    params, memory, _ = rule.apply(memory, params, Batch([model], [1.0], [0], settings_for(3, total=4)))
+    params, memory, _ = rule.apply(memory, params, *([model], [1.0], [0], settings_for(3, total=4)))
     assert params.tolist() == [6.0]  # 3/4 of 8, though the model did not move

@@ -12,12 +12,10 @@ from asyncfed.kernels.sgd import LocalSgd, Tasks
 from asyncfed.kernels.threads import SMALL
 
 KEY = 0xFEDC_BA98_7654_3210
-COLUMNS = {"keys": np.uint64, "epochs": int, "batch": int, "lr": float, "decay": float, "prox": float}
 
 
 def one_task(key=KEY, epochs=1, batch=32, lr=0.1, decay=0.0, prox=0.0):
-    numbers = zip(COLUMNS.values(), (key, epochs, batch, lr, decay, prox), strict=True)
-    return Tasks(np.array([0]), *(np.array([number], dtype=kind) for kind, number in numbers))
+    return Tasks(np.array([0]), np.array([key], dtype=np.uint64), np.array([[epochs, batch, lr, decay, prox]], float))
 
 
 def moments_of_one(x, y, start, key=KEY, *, loss_code=LEAST_SQUARES, l2=0.0, penalize_bias=True, fit_bias=True, **work):
@@ -100,10 +98,11 @@ def many_tasks(dtype=np.float64, tasks=40):
     x, y = rng.normal(size=(offsets[-1], 7)).astype(dtype), rng.choice([-1, 1], offsets[-1]).astype(dtype)
     clients, epochs = rng.integers(0, 12, tasks), rng.integers(1, 60, tasks)
     assert (epochs * sizes[clients]).sum() * 14 > SMALL, "too little work to start threads"
-    columns = (rng.integers(0, 2**63, tasks).astype(np.uint64), epochs, rng.integers(1, 64, tasks))
+    keys, batch = rng.integers(0, 2**63, tasks).astype(np.uint64), rng.integers(1, 64, tasks)
     rates = (rng.uniform(0.01, 0.1, tasks), rng.uniform(0, 1, tasks), rng.uniform(0, 1, tasks))
     sgd = LocalSgd(x, y, offsets, LOGISTIC, 0.01, True, True)
-    return sgd, rng.normal(size=(tasks, 8)).astype(dtype), Tasks(clients, *columns, *rates)
+    work = np.column_stack([epochs, batch, *rates]).astype(np.float64)
+    return sgd, rng.normal(size=(tasks, 8)).astype(dtype), Tasks(clients, keys, work)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -11,12 +11,12 @@ passes over the parameters.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from asyncfed.combine.protocol import Arrays
+from asyncfed.kernels.merging import slot_moved
 
 
 class LatestMemory:
@@ -90,17 +90,7 @@ class LatestAverage:
             elif memory.shares[row] != share:
                 memory.shares[row] = share
                 anew = True
-            slot = memory.slots[row]
-            change = payload - slot
-            if weight == 1.0:
-                slot[:] = payload
-            else:
-                change *= weight
-                slot += change
-            if total:
-                change *= _scalar(share / total, params.dtype)
-                change += params
-                params = change
+            params = slot_moved(params, memory.slots[row], payload, weight, share / total if total else 0.0)
         for client in forget:
             anew |= memory.forget(client)
         if total and (anew or memory.merges_left < 0):
@@ -122,9 +112,3 @@ class LatestAverage:
         memory.row_of = {client: row for row, client in enumerate(arrays["clients"].tolist())}
         memory.total, memory.merges_left = float(arrays["numbers"][0]), int(arrays["numbers"][1])
         return memory
-
-
-@lru_cache(maxsize=1024)
-def _scalar(value: float, dtype: np.dtype) -> np.ndarray:
-    """A number as NumPy wants it: turning a Python float into one takes longer than a small product."""
-    return np.array(value, dtype)

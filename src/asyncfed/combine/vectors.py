@@ -12,6 +12,7 @@ from asyncfed.combine.latest_average import LatestAverage
 from asyncfed.combine.protocol import Arrays, Combiner
 from asyncfed.core.errors import StrategyError, did_you_mean
 from asyncfed.core.types import Combine, Dispatch, Merge
+from asyncfed.kernels.merging import mixed, stepped
 
 COMBINERS: dict[str, Combiner] = {rule.name: rule for rule in [LatestAverage()]}
 
@@ -44,28 +45,32 @@ class Vectors:
 
     def merge(self, merge: Merge) -> None:
         """`x <- keep * x + sum_i weight_i * payload_i`, or what the named rule makes of it; summed in ticket order."""
-        clients, payloads = [], []
-        for ticket in merge.tickets:
-            start, model = self.handed_out.pop(ticket), self.trained.pop(ticket)
-            clients.append(self.client_of.pop(ticket))
-            payloads.append(model if merge.of == "model" else model - start)
         if merge.combiner is not None:
-            self._combine(merge.combiner, payloads, merge.weights, clients)
+            self._combine(merge, merge.combiner)
             return
-        total = self.params * merge.keep if merge.keep != 1.0 else self.params
-        for weight, payload in zip(merge.weights, payloads, strict=True):
-            total = total + payload * weight
-        self.params = total
+        keep = merge.keep
+        for ticket, weight in zip(merge.tickets, merge.weights, strict=True):
+            del self.client_of[ticket]
+            model, start = self.trained.pop(ticket), self.handed_out.pop(ticket)
+            if merge.of == "model":
+                self.params = mixed(self.params, keep, model, weight)
+            elif keep == 1.0:
+                self.params = stepped(self.params, model, start, weight)
+            else:
+                self.params = mixed(self.params, keep, model - start, weight)
+            keep = 1.0
 
-    def _combine(
-        self, combine: Combine, payloads: list[np.ndarray], weights: tuple[float, ...], clients: list[int]
-    ) -> None:
-        name = combine.name
+    def _combine(self, merge: Merge, combine: Combine) -> None:
+        name, clients, payloads = combine.name, [], []
+        for ticket in merge.tickets:
+            clients.append(self.client_of.pop(ticket))
+            model, start = self.trained.pop(ticket), self.handed_out.pop(ticket)
+            payloads.append(model if merge.of == "model" else model - start)
         memory = self._memories.get(name)
         if memory is None:
             memory = _rule(name).init(self.params)
         self.params, self._memories[name], _ = COMBINERS[name].apply(
-            memory, self.params, payloads, weights, clients, combine.settings
+            memory, self.params, payloads, merge.weights, clients, combine.settings
         )
 
     # ---- checkpoints -----------------------------------------------------------------------------------------

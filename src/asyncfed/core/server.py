@@ -210,8 +210,9 @@ class Server:
         return work
 
     def _merge(self, merge: Merge) -> None:
-        if len(merge.tickets) != len(merge.weights) or not merge.tickets:
-            raise self._fault(f"merges {len(merge.tickets)} tickets with {len(merge.weights)} weights")
+        count = len(merge.tickets)
+        if not count or count != len(merge.weights):
+            raise self._fault(f"merges {count} tickets with {len(merge.weights)} weights")
         if not isfinite(sum(merge.weights, merge.keep)):  # one NaN or infinity spoils the sum
             raise self._fault(f"merges with keep {merge.keep} and weights {merge.weights}; all must be finite")
         for ticket in merge.tickets:
@@ -219,7 +220,7 @@ class Server:
                 raise self._fault(f"merges ticket {ticket}, which is not a reported, unmerged one")
         view = self._view
         view.version += 1
-        self.updates += len(merge.tickets)
+        self.updates += count
         if merge.ends_round:
             view.round += 1
             if self._longest >= self._shortest:

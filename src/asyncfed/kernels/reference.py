@@ -93,3 +93,23 @@ def client_losses(x: Array, y: Array, offsets: Array, params: Array, loss_code: 
     sums = np.array([values[a:b].sum() for a, b in bounds])
     correct = np.array([int((margins[a:b] * y[a:b] > 0).sum()) for a, b in bounds])
     return sums, correct
+
+
+def mixed(params: Array, keep: float, payload: Array, weight: float) -> Array:
+    """The twin of `merging.mixed`."""
+    merged: Array = params * keep + payload * weight
+    return merged
+
+
+def stepped(params: Array, model: Array, start: Array, weight: float) -> Array:
+    """The twin of `merging.stepped`."""
+    merged: Array = params + (model - start) * weight
+    return merged
+
+
+def slot_moved(params: Array, slot: Array, payload: Array, weight: float, scale: float) -> Array:
+    """The twin of `merging.slot_moved`."""
+    change = (payload - slot) * weight
+    slot[:] = payload if weight == 1.0 else slot + change
+    merged: Array = params + change * scale
+    return merged

@@ -20,22 +20,21 @@ from numpy.typing import NDArray
 
 from asyncfed.core.errors import ConfigError, DataError
 from asyncfed.kernels.rows import check_rows, frozen
-from asyncfed.kernels.sgd_loops import first_impossible, train_range
+from asyncfed.kernels.sgd_loops import train_range
 from asyncfed.kernels.threads import run_split
 
 Array = NDArray[Any]
 
 
 class Tasks(NamedTuple):
-    """k tasks, one column per number: `clients`, `epochs` and `batch` int64, `keys` uint64, the rates float64."""
+    """k tasks: `clients` (k,) int64, `keys` (k,) uint64, and `work` (k, 5) float64.
+
+    The columns of `work` are epochs, batch size, learning rate, decay and proximal term.
+    """
 
     clients: Array
     keys: Array
-    epochs: Array
-    batch: Array
-    lr: Array
-    decay: Array
-    prox: Array
+    work: Array
 
 
 class LocalSgd:
@@ -54,9 +53,12 @@ class LocalSgd:
         self._num_clients = len(offsets) - 1
         self._num_params = x.shape[1] + bool(fit_bias)
 
-    def train(self, start: Array, tasks: Tasks, threads: int = 1) -> Array:
-        """The params (k, p) that task i, on client `clients[i]` from `start[i]`, arrives at."""
-        params = self._checked(start, tasks)
+    def train(self, start: Array, tasks: Tasks, threads: int = 1, overwrite: bool = False) -> Array:
+        """The params (k, p) that task i, on client `clients[i]` from `start[i]`, arrives at.
+
+        With `overwrite`, they may take the place of `start`.
+        """
+        params = self._checked(start, tasks, overwrite)
         self._run(params, np.empty((len(params), 0)), tasks, threads)
         return params
 
@@ -68,7 +70,8 @@ class LocalSgd:
         params = self._checked(start, tasks)
         paths = np.zeros((len(params), self._num_params + 1))
         self._run(params, paths, tasks, threads)
-        steps = tasks.epochs * -(-self._rows_of(tasks) // tasks.batch)
+        epochs, batch = tasks.work[:, 0].astype(np.int64), tasks.work[:, 1].astype(np.int64)
+        steps = epochs * -(-self._rows_of(tasks) // batch)
         return steps.astype(np.float64), np.ascontiguousarray(paths[:, :-1]), paths[:, -1].copy()
 
     def _run(self, params: Array, paths: Array, tasks: Tasks, threads: int) -> None:
@@ -76,38 +79,44 @@ class LocalSgd:
         loss, l2, penalize_bias, fit_bias = self._model
 
         def run(first: int, last: int) -> None:
-            train_range(x, y, offsets, first, last, params, paths, *tasks, loss, l2, penalize_bias, fit_bias)
+            bad = train_range(x, y, offsets, first, last, params, paths, *tasks, loss, l2, penalize_bias, fit_bias)
+            if bad >= 0:
+                raise self._impossible(bad, tasks)
 
         if threads == 1:
             run(0, len(params))
             return
-        multiply_adds = tasks.epochs * self._rows_of(tasks) * x.shape[1] * 2
+        multiply_adds = tasks.work[:, 0].astype(np.int64) * self._rows_of(tasks) * x.shape[1] * 2
         run_split(run, multiply_adds, threads)
 
     def _rows_of(self, tasks: Tasks) -> Array:
-        """The number of rows each task has to read."""
+        """The number of rows each task has to read; none for a client that is not there."""
         offsets = self._data[2]
-        rows: Array = offsets[tasks.clients + 1] - offsets[tasks.clients]
+        clients = np.clip(tasks.clients, 0, self._num_clients - 1)
+        rows: Array = offsets[clients + 1] - offsets[clients]
         return rows
 
-    def _checked(self, start: Array, tasks: Tasks) -> Array:
-        """A copy of `start` to train in place, once nothing is found wrong with it and the tasks."""
-        clients, keys, epochs, batch, lr, decay, prox = tasks
-        params = np.array(start, dtype=self._data[0].dtype, order="C")
-        one_each = (len(clients),)
-        if params.shape != (*one_each, self._num_params):
-            raise self._wrong_start(params.shape, len(clients))
-        # Written out, because a loop over the columns takes as long as a small training.
-        if not (one_each == keys.shape == epochs.shape == batch.shape == lr.shape == decay.shape == prox.shape):
-            name, shape = next((n, c.shape) for n, c in zip(Tasks._fields, tasks, strict=True) if c.shape != one_each)
-            raise DataError(f"{name} has shape {shape}; there are {len(clients)} tasks, one value each.")
-        bad = first_impossible(clients, self._num_clients, epochs, batch)
-        if bad >= 0:
-            raise ConfigError(
-                f"task {bad} asks client {clients[bad]} for {epochs[bad]} epochs in batches of {batch[bad]}; clients "
-                f"are 0 … {self._num_clients - 1}, epochs at least 0 and a batch at least 1."
+    def _checked(self, start: Array, tasks: Tasks, overwrite: bool = False) -> Array:
+        """A copy of `start` (or itself) to train in place, once nothing is found wrong with the shapes."""
+        dtype = self._data[0].dtype
+        usable = overwrite and start.dtype == dtype and start.flags.c_contiguous and start.flags.writeable
+        params = start if usable else np.array(start, dtype=dtype, order="C")
+        count = len(tasks.clients)
+        if params.shape != (count, self._num_params):
+            raise self._wrong_start(params.shape, count)
+        if tasks.keys.shape != (count,) or tasks.work.shape != (count, 5):
+            raise DataError(
+                f"keys has shape {tasks.keys.shape} and work {tasks.work.shape}; {count} tasks need {(count,)} and "
+                f"{(count, 5)}."
             )
         return params
+
+    def _impossible(self, bad: int, tasks: Tasks) -> ConfigError:
+        epochs, batch = tasks.work[bad, :2]
+        return ConfigError(
+            f"task {bad} asks client {tasks.clients[bad]} for {epochs:g} epochs in batches of {batch:g}; clients "
+            f"are 0 … {self._num_clients - 1}, epochs at least 0 and a batch at least 1."
+        )
 
     def _wrong_start(self, shape: tuple[int, ...], count: int) -> DataError:
         d = self._data[0].shape[1]
@@ -137,4 +146,5 @@ def train_many(
 ) -> Array:
     """`LocalSgd.train` in one call, for data that are trained on once."""
     model = LocalSgd(x, y, offsets, loss_code, l2, penalize_bias, fit_bias)
-    return model.train(start, Tasks(clients, keys, epochs, batch, lr, decay, prox), threads)
+    work = np.column_stack([epochs, batch, lr, decay, prox]).astype(np.float64)
+    return model.train(start, Tasks(clients, keys, work), threads)

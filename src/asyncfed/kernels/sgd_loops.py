@@ -209,20 +209,20 @@ def train_range(
     paths: Array,
     clients: Array,
     keys: Array,
-    epochs: Array,
-    batch: Array,
-    lr: Array,
-    decay: Array,
-    prox: Array,
+    work: Array,
     loss: int,
     l2: float,
     penalize_bias: bool,
     fit_bias: bool,
-) -> None:
-    """Train tasks `first` to `last`, each in place in its row of `params` (k, p).
+) -> int:
+    """Train tasks `first` to `last`, each in place in its row of `params` (k, p). Answers -1.
 
     `paths` (k, p + 1) float64, zero at first, gets the two sums of `LocalSgd.path_moments`; with shape (k, 0), nothing.
+    If a task has a client that is not there, or no batch to read, its number is the answer and nothing is trained.
     """
+    for k in range(first, last):
+        if clients[k] < 0 or clients[k] >= offsets.shape[0] - 1 or not work[k, 0] >= 0.0 or not work[k, 1] >= 1.0:
+            return k
     for k in range(first, last):
         a, b = offsets[clients[k]], offsets[clients[k] + 1]
         _train_one(
@@ -231,22 +231,14 @@ def train_range(
             params[k],
             paths[k],
             keys[k],
-            epochs[k],
-            batch[k],
-            lr[k],
-            decay[k],
-            prox[k],
+            int(work[k, 0]),
+            int(work[k, 1]),
+            work[k, 2],
+            work[k, 3],
+            work[k, 4],
             loss,
             l2,
             penalize_bias,
             fit_bias,
         )
-
-
-@compiled
-def first_impossible(clients: Array, num_clients: int, epochs: Array, batch: Array) -> int:
-    """The first task with a client that is not there, or with no batch to read; -1 if there is none."""
-    for k in range(clients.shape[0]):
-        if clients[k] < 0 or clients[k] >= num_clients or epochs[k] < 0 or batch[k] < 1:
-            return k
     return -1

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from functools import cached_property, lru_cache
 from hashlib import sha256
 from math import isfinite
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from asyncfed.problems.newton import newton_minimum
 from asyncfed.problems.objective import Objective
 from asyncfed.problems.protocol import Array, Initialisation, PackedData
 
+_task_numbers = attrgetter("epochs", "batch_size", "learning_rate", "decay", "proximal")
 _QUADRATIC_LOSSES = frozenset({"least_squares", "mse"})
 _PUBLISHED_BATCH = 32
 _MOST_KEPT = 1024
@@ -121,10 +123,16 @@ class Linear:
         return trained
 
     def local_train_many(
-        self, starts: Array, clients: Sequence[int], works: Sequence[Work], keys: Sequence[int], threads: int = 1
+        self,
+        starts: Array,
+        clients: Sequence[int],
+        works: Sequence[Work],
+        keys: Sequence[int],
+        threads: int = 1,
+        overwrite: bool = False,
     ) -> Array:
         """k independent trainings in one call, to the last bit the same as one by one, whatever `threads`."""
-        return self._sgd.train(starts, _tasks(clients, works, keys), threads)
+        return self._sgd.train(starts, _tasks(clients, works, keys), threads, overwrite)
 
     def local_path_moments(
         self, starts: Array, clients: Sequence[int], works: Sequence[Work], keys: Sequence[int], threads: int = 1
@@ -231,38 +239,20 @@ class Linear:
 
 
 def _tasks(clients: Sequence[int], works: Sequence[Work], keys: Sequence[int]) -> Tasks:
-    """The tasks as the kernel's columns."""
+    """The tasks as the kernel's arrays."""
     count = len(clients)
     if len(works) != count:
         raise ConfigError(f"There are {count} clients but {len(works)} works; each task needs one of each.")
-    if count == 0 or works.count(works[0]) < count:
-        columns = _columns(works)
+    if 0 < count <= _MOST_KEPT and works.count(works[0]) == count:
+        work = _same_work(works[0], count)
     else:
-        columns = (_kept_columns if count <= _MOST_KEPT else _repeated_columns)(works[0], count)
-    return Tasks(np.array(clients, dtype=np.int64), np.array(keys, dtype=np.uint64), *columns)
+        work = np.array([_task_numbers(each) for each in works], dtype=np.float64).reshape(count, 5)
+    return Tasks(np.array(clients, dtype=np.int64), np.array(keys, dtype=np.uint64), work)
 
 
-def _columns(works: Sequence[Work]) -> tuple[Array, Array, Array, Array, Array]:
-    """(epochs, batch, lr, decay, prox), each with one number per work."""
-    return (
-        np.array([work.epochs for work in works], dtype=np.int64),
-        np.array([work.batch_size for work in works], dtype=np.int64),
-        np.array([work.learning_rate for work in works], dtype=np.float64),
-        np.array([work.decay for work in works], dtype=np.float64),
-        np.array([work.proximal for work in works], dtype=np.float64),
-    )
-
-
-def _repeated_columns(work: Work, count: int) -> tuple[Array, Array, Array, Array, Array]:
-    """The columns of `count` tasks with the same work."""
-    return (
-        np.full(count, work.epochs, dtype=np.int64),
-        np.full(count, work.batch_size, dtype=np.int64),
-        np.full(count, work.learning_rate, dtype=np.float64),
-        np.full(count, work.decay, dtype=np.float64),
-        np.full(count, work.proximal, dtype=np.float64),
-    )
-
-
-# A simulation asks for the same few thousands of times a second.
-_kept_columns = lru_cache(maxsize=64)(_repeated_columns)
+@lru_cache(maxsize=64)
+def _same_work(work: Work, count: int) -> Array:
+    """`count` equal rows. A simulation asks for the same few thousands of times a second."""
+    rows = np.empty((count, 5))
+    rows[:] = _task_numbers(work)
+    return rows

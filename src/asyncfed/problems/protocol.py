@@ -58,9 +58,18 @@ class Problem(Protocol):
         ...
 
     def local_train_many(
-        self, starts: Array, clients: Sequence[int], works: Sequence[Work], keys: Sequence[int], threads: int = 1
+        self,
+        starts: Array,
+        clients: Sequence[int],
+        works: Sequence[Work],
+        keys: Sequence[int],
+        threads: int = 1,
+        overwrite: bool = False,
     ) -> Array:
-        """k independent `local_train` from `starts` (k, p), to the last bit the same as one by one."""
+        """k independent `local_train` from `starts` (k, p), to the last bit the same as one by one.
+
+        With `overwrite`, `starts` may be used up: the caller has no further use for it.
+        """
         ...
 
     def local_path_moments(

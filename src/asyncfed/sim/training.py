@@ -29,12 +29,15 @@ class LateTraining:
         handed_out, key, trained = self._vectors.handed_out, self.key, self._vectors.trained
         # Tickets that were lost meanwhile are no longer handed out.
         pending = [dispatch for ticket, dispatch in self.pending.items() if ticket in handed_out]
+        starts, clients, works, keys = [], [], [], []
+        for dispatch in pending:
+            ticket, client = dispatch.ticket, dispatch.client
+            starts.append(handed_out[ticket])
+            clients.append(client)
+            works.append(dispatch.work)
+            keys.append(draw_key(key, client, ticket))
         models = self._problem.local_train_many(
-            np.array([handed_out[d.ticket] for d in pending]),
-            [d.client for d in pending],
-            [d.work for d in pending],
-            [draw_key(key, d.client, d.ticket) for d in pending],
-            threads=self._threads,
+            np.concatenate(starts).reshape(len(starts), -1), clients, works, keys, self._threads, overwrite=True
         )
         for dispatch, model in zip(pending, models, strict=True):
             trained[dispatch.ticket] = model

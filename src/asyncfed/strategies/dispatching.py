@@ -14,6 +14,8 @@ def hand_out(
     if count <= 0:
         return [], memory
     clients, memory = sampler.draw(memory, view, count)
+    if len(clients) == 1:  # the rule, once everybody is at work
+        return [Train(clients[0], work, schedule)], memory
     return [Train(client, work, schedule) for client in clients], memory
 
 

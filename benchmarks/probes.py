@@ -35,7 +35,13 @@ class Probe:
         return getattr(self._problem, name)
 
     def local_train_many(
-        self, starts: np.ndarray, clients: Sequence[int], works: Sequence[Work], keys: Sequence[int], threads: int = 1
+        self,
+        starts: np.ndarray,
+        clients: Sequence[int],
+        works: Sequence[Work],
+        keys: Sequence[int],
+        threads: int = 1,
+        overwrite: bool = False,
     ) -> np.ndarray:
         began = process_time()
         trained = self._problem.local_train_many(starts, clients, works, keys, threads)

@@ -14,7 +14,7 @@ AMBIENT = {"time", "asyncio", "threading", "random", "os"}
 ROOMS = {
     "core": {"core"},
     "strategies": {"core"},
-    "combine": {"core", "combine"},
+    "combine": {"core", "combine", "kernels"},
     "kernels": {"core", "kernels"},
     "problems": {"core", "kernels", "problems"},
     "data": {"core", "data"},

@@ -12,7 +12,7 @@ from asyncfed.core.record import replace
 from asyncfed.delays import heavy_tailed
 from asyncfed.sim.evaluation import Evaluation
 
-PUBLISHED = json.loads((Path(__file__).parent / "golden" / "published_losses.json").read_text())
+PUBLISHED = json.loads((Path(__file__).parent / "published_losses.json").read_text())
 SEEDS = range(40)
 FRACTIONS = ("0.2", "0.5", "0.9")
 

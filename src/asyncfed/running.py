@@ -219,13 +219,13 @@ def _drive(simulation: Simulation, journal: Journal, watch: Watcher | None, chec
         while not simulation.finished and not interrupted.is_set():
             began = time.monotonic()
             simulation.advance(arrivals)
-            gc.collect(0)
             now = time.monotonic()
             arrivals = max(1, min(4 * arrivals, int(arrivals * WATCH_SECONDS / max(now - began, 1e-6))))
             if watch is not None:
                 watch(_progress(simulation))
             if now - saved_at >= checkpoint_seconds or len(journal.events) > MOST_WAITING_EVENTS:
                 journal.commit(*simulation.checkpoint())
+                gc.collect(0)
                 saved_at = time.monotonic()
     _seal(simulation, journal)
     return Run(journal)
@@ -246,7 +246,7 @@ def _progress(simulation: Simulation) -> Progress:
 
 @contextmanager
 def _collector_at_rest() -> Iterator[None]:
-    """The loop makes many small values and no cycles; the collector looks once per piece, not all the time."""
+    """The loop makes many small values and no cycles; the collector looks at checkpoints, not all the time."""
     was_on = gc.isenabled()
     gc.disable()
     try:

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
@@ -18,17 +18,20 @@ def vectors(count, dtype):
     )
 
 
+@settings(deadline=None)  # the first example compiles the kernel
 @given(vectors(2, np.float64), NUMBERS, NUMBERS)
 def test_mixed(pair, keep, weight):
     params, payload = pair
     assert np.array_equal(merging.mixed(params, keep, payload, weight), reference.mixed(params, keep, payload, weight))
 
 
+@settings(deadline=None)  # the first example compiles the kernel
 @given(vectors(3, np.float64), NUMBERS)
 def test_stepped(three, weight):
     assert np.array_equal(merging.stepped(*three, weight), reference.stepped(*three, weight))
 
 
+@settings(deadline=None)  # the first example compiles the kernel
 @given(vectors(3, np.float64), st.sampled_from([1.0, 0.25, 0.0]), st.floats(0, 1))
 def test_slot_moved(three, weight, scale):
     params, slot, payload = three
@@ -41,6 +44,7 @@ def test_slot_moved(three, weight, scale):
         assert np.array_equal(slot, payload)
 
 
+@settings(deadline=None)  # the first example compiles the kernel
 @given(vectors(3, np.float32))
 def test_single_precision_stays_single(three):
     params, slot, payload = three

@@ -223,5 +223,5 @@ def test_errors_name_the_fault():
         train_one(np.asfortranarray(x), y, start)
     with pytest.raises(DataError, match=r"y has dtype float32.*needs x's dtype float64"):
         train_one(x, y.astype(np.float32), start)
-    with pytest.raises(DataError, match=r"decay has shape \(2,\); there are 1 tasks, one value each"):
+    with pytest.raises(DataError, match=r"the columns of the work have lengths .*2.*; there are 1 tasks"):
         train_one(x, y, start, decay=[0.0, 0.0])

@@ -224,7 +224,7 @@ def test_errors_name_the_fault():
         problem.client_loss(problem.init(0), -1)
     with pytest.raises(ConfigError, match="2 clients but 1 works"):
         problem.local_train_many(np.zeros((2, 5)), [0, 1], [Work()], [0, 1])
-    with pytest.raises(DataError, match=r"keys has shape \(1,\); there are 2 tasks, one value each"):
+    with pytest.raises(DataError, match=r"keys has shape \(1,\) and work \(2, 5\); 2 tasks need \(2,\) and \(2, 5\)"):
         problem.local_path_moments(np.zeros((2, 5)), [0, 1], [Work()] * 2, [0])
     with pytest.raises(ConfigError, match='Did you mean "torch"'):
         problem.init(0, how="torc")

@@ -83,7 +83,9 @@ def pack_rows(rows: Sequence[tuple[Any, ...]]) -> bytes:
     >>> pack_rows([(1, None)]) + pack_rows([(2.0, "x")]) == pack_rows([(1, None), (2.0, "x")])
     True
     """
-    return b"".join([_packed(row) for row in rows])
+    count = len(rows)
+    header = 1 if count < 16 else 3 if count < 65536 else 5  # MessagePack says first how long an array is
+    return _packed(rows)[header:]
 
 
 def unpack_rows(packed: bytes, count: int) -> list[list[Any]]:

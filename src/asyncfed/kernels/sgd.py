@@ -146,5 +146,9 @@ def train_many(
 ) -> Array:
     """`LocalSgd.train` in one call, for data that are trained on once."""
     model = LocalSgd(x, y, offsets, loss_code, l2, penalize_bias, fit_bias)
-    work = np.column_stack([epochs, batch, lr, decay, prox]).astype(np.float64)
+    columns = [np.asarray(column, dtype=np.float64) for column in (epochs, batch, lr, decay, prox)]
+    if any(column.shape != clients.shape for column in columns):
+        lengths = [column.size for column in columns]
+        raise DataError(f"the columns of the work have lengths {lengths}; there are {len(clients)} tasks.")
+    work = np.column_stack(columns)
     return model.train(start, Tasks(clients, keys, work), threads)

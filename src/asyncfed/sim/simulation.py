@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from heapq import heapify, heappop, heappush
 from math import inf
 from typing import Any
@@ -36,8 +37,8 @@ class Simulation:
         self._time_limit = inf if plan.budget.elapsed is None else plan.budget.elapsed
         self.finished = False
         self._execution = set_up(problem, plan, journal, checkpoint)
-        self._execution.on_dispatch = self._schedule
         self._training = LateTraining(problem, self._execution.vectors, plan.seed, plan.threads)
+        self._execution.on_dispatch = self._scheduler()
         if plan.evaluation.drift:
             meter = DriftMeter(problem, self._execution, self._training.key, plan.threads)
             self._execution.on_merge = meter.measure
@@ -121,25 +122,34 @@ class Simulation:
             execution.conclude()
         return self.finished
 
-    def _schedule(self, dispatch: Dispatch) -> None:
-        """Put a ticket's arrival on the heap. A client computes one ticket at a time, first come first served."""
-        ticket, client, delays = dispatch.ticket, dispatch.client, self._delays
-        timing = delays.timing(client, ticket, dispatch.work, self._examples[client])
-        check_timing(timing, client, ticket)
-        now, compute = self._execution.now, timing.compute
-        energy = delays.watts(client) * compute
-        if timing.lost:
-            after = delays.lost_after(client, ticket, timing)
-            heappush(self._heap, (now + after, ticket, after, energy, True))
-            return
-        begin = now + timing.download
-        free_at = self._free_at.get(client)
-        if free_at is not None and free_at > begin:
-            begin = free_at
-        self._free_at[client] = done = delays.finish_compute(client, begin, compute)
-        self._training.pending[ticket] = dispatch
-        duration = timing.download + (done - begin) + timing.upload
-        heappush(self._heap, (done + timing.upload, ticket, duration, energy, False))
+    def _scheduler(self) -> Callable[[Dispatch], None]:
+        """What puts a ticket's arrival on the heap. A client computes one ticket at a time, first come first served.
+
+        A function with everything at hand, because it is called once per update.
+        """
+        execution, heap, free_at, pending = self._execution, self._heap, self._free_at, self._training.pending
+        delays, examples = self._delays, self._examples
+        timing_of, watts, finish_compute = delays.timing, delays.watts, delays.finish_compute
+
+        def schedule(dispatch: Dispatch) -> None:
+            ticket, client = dispatch.ticket, dispatch.client
+            timing = timing_of(client, ticket, dispatch.work, examples[client])
+            check_timing(timing, client, ticket)
+            compute, upload = timing.compute, timing.upload
+            energy = watts(client) * compute
+            begin = execution.now + timing.download
+            if timing.lost:
+                after = delays.lost_after(client, ticket, timing)
+                heappush(heap, (execution.now + after, ticket, after, energy, True))
+                return
+            free = free_at.get(client)
+            if free is not None and free > begin:
+                begin = free
+            free_at[client] = done = finish_compute(client, begin, compute)
+            pending[ticket] = dispatch
+            heappush(heap, (done + upload, ticket, timing.download + (done - begin) + upload, energy, False))
+
+        return schedule
 
     def _apply_churn(self, churn: Churn) -> None:
         if churn.event == "join":
@@ -161,9 +171,9 @@ class Simulation:
         return state, self._execution.vectors.dump()
 
     def _restore(self, state: dict[str, Any]) -> None:
-        self._heap = [(t, k, d, e, lost) for t, k, d, e, lost in state["heap"]]
+        self._heap.extend((t, k, d, e, lost) for t, k, d, e, lost in state["heap"])
         heapify(self._heap)
-        self._free_at = dict(state["free_at"])
+        self._free_at.update(state["free_at"])
         self.finished = state["finished"]
         trained, in_flight = self._execution.vectors.trained, self._execution.server.in_flight
         for ticket in sorted(k for _, k, _, _, lost in self._heap if not lost and k in in_flight):

@@ -85,17 +85,17 @@ class AFL(Config, tag_field="kind", tag="afl"):
         return self._refilled(State(self.sampler.start()), view, [])
 
     def on_update(self, state: State, update: Update, view: View) -> tuple[State, Sequence[Action]]:
-        bound, late = self.max_staleness, 0
+        report, bound, fraction = update.report, self.max_staleness, 1.0
         if bound is not None:
             if self.when_stale == "wait":
                 return self._release(self._with_held(state, update), view)
             late = update.staleness - bound
-        ticket = update.report.ticket
-        if late > 0 and self.when_stale == "drop":
-            reason = f"staleness {update.staleness} is above max_staleness {bound}"
-            return self._refilled(state, view, [Drop(ticket, reason)])
-        fraction = self.damping.weight(late) if late > 0 else 1.0
-        return self._merged(state, (ticket,), (update.report.client,), (fraction,), view)
+            if late > 0 and self.when_stale == "drop":
+                reason = f"staleness {update.staleness} is above max_staleness {bound}"
+                return self._refilled(state, view, [Drop(report.ticket, reason)])
+            if late > 0:
+                fraction = self.damping.weight(late)
+        return self._merged(state, (report.ticket,), (report.client,), (fraction,), view)
 
     def on_lost(self, state: State, dispatch: Dispatch, view: View) -> tuple[State, Sequence[Action]]:
         return self._release(state, view)

@@ -1,5 +1,8 @@
+from fractions import Fraction
+from itertools import pairwise
+
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy.stats import chisquare, kstest
 
@@ -21,10 +24,15 @@ def test_mixing_is_one_to_one(a, b):
 
 @given(purpose=WORDS, client=st.integers(0, 2**40), ticket=st.integers(0, 2**40))
 def test_a_key_is_a_word(purpose, client, ticket):
-    key = draw_key(purpose, client, ticket)
-    assert 0 <= key <= MASK
+    assert 0 <= draw_key(purpose, client, ticket) <= MASK
+
+
+@given(WORDS)
+@example(0)
+@example(MASK)
+def test_a_key_stands_for_its_place_among_all_words(key):
     assert 0.0 < unit(key) < 1.0
-    assert unit(key) == Stream(key).unit()
+    assert abs(Fraction(unit(key)) - Fraction(key, 2**64)) <= Fraction(1, 2**53)
 
 
 def test_neighbouring_keys_share_nothing():
@@ -33,6 +41,16 @@ def test_neighbouring_keys_share_nothing():
     assert len(keys) == 10_000
     assert kstest([unit(key) for key in sorted(keys)], "uniform").pvalue > 0.01
     assert purpose_key(0, "train") != purpose_key(0, "delay") != purpose_key(1, "delay")
+
+
+@pytest.mark.parametrize("along", ["clients", "tickets"])
+def test_neighbouring_numbers_are_independent(along):
+    purpose = purpose_key(0, "compute")
+    keys = [draw_key(purpose, *((n, 0) if along == "clients" else (0, n))) for n in range(8001)]
+    counts = [0] * 16
+    for here, there in pairwise(int(4 * unit(key)) for key in keys):
+        counts[4 * here + there] += 1
+    assert chisquare(counts).pvalue > 0.01
 
 
 def test_a_draw_depends_on_its_index_alone():

@@ -1,6 +1,7 @@
 """Replaying a journal: the same digests for every strategy, and no tampering goes unnoticed."""
 
 import json
+import re
 import sqlite3
 
 import pytest
@@ -109,6 +110,16 @@ def longer(rows):
     return rows
 
 
+def longer_lost(rows):
+    first_of(rows, LOST)[6] *= 2.0
+    return rows
+
+
+def backwards(rows):
+    first_of(rows, REPORT)[6] = -0.5
+    return rows
+
+
 def later(rows):
     first_of(rows, REPORT)[1] += 0.125
     return rows
@@ -154,7 +165,8 @@ def of_no_kind(rows):
 
 
 FORGERIES = [
-    longer, later, heavier, other_client, nobody, twice, without_a_loss, without_its_tail, beyond_the_end, of_no_kind
+    longer, longer_lost, backwards, later, heavier, other_client, nobody, twice, without_a_loss, without_its_tail,
+    beyond_the_end, of_no_kind,
 ]  # fmt: skip
 
 
@@ -199,6 +211,12 @@ def test_a_broken_seal_is_reported_even_if_all_else_agrees(recorded):
     assert not verification.ok
     assert "breaks its seal" in verification.lines[0]
     assert all("the same" in line for line in verification.lines[1:])
+
+
+def test_work_that_took_longer_than_its_ticket_was_out_is_named(recorded):
+    path = recorded()
+    change_events(path, longer)
+    assert re.search(r"it says \S+ s of a ticket that was handed out \S+ s before", af.verify(path, threads=1).lines[-1])
 
 
 def test_what_comes_after_the_end_is_named(recorded):

@@ -61,7 +61,7 @@ class RandomRun:
                 self.vectors.forget(output.ticket)
 
     def churn(self):
-        server, clients = self.server, len(self.server.snapshot()["examples"])
+        server, clients = self.server, len(self.server._examples)
         client = self.chance.below(clients)
         if client in server.clients:
             for ticket in [t for t, d in server.in_flight.items() if d.client == client]:

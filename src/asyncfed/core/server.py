@@ -50,6 +50,8 @@ class Server:
         self.in_flight: dict[int, Dispatch] = {}
         self.waiting: dict[int, Dispatch] = {}
         self._examples = list(num_examples)
+        self._declared: dict[int, int] = {}  # what those said who joined since; the rest is known from the start
+        self._crowd_changed = False
         here = [c for c in range(len(num_examples)) if c not in absent] if absent else range(len(num_examples))
         self._view = ServerView(self, here, sum(self._examples[c] for c in here))
         self._most_rounds = inf if self.budget.rounds is None else self.budget.rounds
@@ -127,9 +129,8 @@ class Server:
         if num_examples < 0:
             raise ProtocolError(f"client {client} cannot join with {num_examples} examples; declare zero or more.")
         self._begin_input()
-        if client >= len(self._examples):
-            self._examples.extend([0] * (client + 1 - len(self._examples)))
-        self._examples[client] = num_examples
+        self._declare(client, num_examples)
+        self._crowd_changed = True
         view.total_examples += num_examples
         view.clients.add(client)
         view.idle.add(client)
@@ -148,6 +149,7 @@ class Server:
         view.clients.discard(client)
         view.idle.discard(client)
         view.total_examples -= self._examples[client]
+        self._crowd_changed = True
         self._state, actions = self.strategy.on_leave(self._state, client, view)
         outputs = self._carry_out(actions)
         for ticket in [t for t, d in self.in_flight.items() if d.client == client]:
@@ -261,6 +263,11 @@ class Server:
             f"{report.arrived_at} s; all must be finite and zero or positive. The report is refused."
         )
 
+    def _declare(self, client: int, num_examples: int) -> None:
+        if client >= len(self._examples):
+            self._examples.extend([0] * (client + 1 - len(self._examples)))
+        self._examples[client] = self._declared[client] = num_examples
+
     def _settle(self, ticket: int, dispatch: Dispatch) -> None:
         del self.in_flight[ticket]
         view, client = self._view, dispatch.client
@@ -294,8 +301,8 @@ class Server:
             "delay_spread": view.delay_spread,
             "in_flight": [to_plain(d) for d in self.in_flight.values()],
             "waiting": [to_plain(d) for d in self.waiting.values()],
-            "examples": list(self._examples),
-            "clients": list(view.clients),
+            "declared": list(self._declared.items()),
+            "clients": list(view.clients) if self._crowd_changed else None,
             "idle": list(view.idle),
             "next_ticket": self._next_ticket,
             "shortest": None if self._shortest == inf else self._shortest,
@@ -309,7 +316,8 @@ class Server:
         self.updates, self.stopped = snapshot["updates"], snapshot["stopped"]
         self.in_flight = {d["ticket"]: from_plain(d, Dispatch) for d in snapshot["in_flight"]}
         self.waiting = {d["ticket"]: from_plain(d, Dispatch) for d in snapshot["waiting"]}
-        self._examples = list(snapshot["examples"])
+        for client, num_examples in snapshot["declared"]:
+            self._declare(client, num_examples)
         self._restore_view(snapshot)
         self._load = {}
         for dispatch in self.in_flight.values():
@@ -323,7 +331,10 @@ class Server:
     def _restore_view(self, snapshot: dict[str, Any]) -> None:
         view = self._view
         view.version, view.round, view.delay_spread = snapshot["version"], snapshot["round"], snapshot["delay_spread"]
-        view.clients, view.idle = ClientPool(snapshot["clients"]), ClientPool(snapshot["idle"])
+        self._crowd_changed = snapshot["clients"] is not None
+        if self._crowd_changed:
+            view.clients = ClientPool(snapshot["clients"])
+        view.idle = ClientPool(snapshot["idle"])
         view.in_flight = len(self.in_flight)
         view.total_examples = sum(self._examples[c] for c in view.clients)
 

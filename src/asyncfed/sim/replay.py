@@ -29,23 +29,21 @@ def replay(problem: Problem, plan: Plan, recorded: Iterable[Row], journal: Journ
     """
     execution = set_up(problem, plan, journal)
     training = LateTraining(problem, execution.vectors, plan.seed, plan.threads)
-    execution.on_dispatch = lambda dispatch: training.pending.update({dispatch.ticket: dispatch})
+    handed_out_at: dict[int, float] = {}
+
+    def note(dispatch: Dispatch) -> None:
+        training.pending[dispatch.ticket] = dispatch
+        handed_out_at[dispatch.ticket] = execution.now
+
+    execution.on_dispatch = note
     execution.start()
-    examples = problem.num_examples.tolist()
-    steps: dict[int, Callable[[Row], None]] = {
-        REPORT: lambda row: _report(execution, training, examples, row),
-        LOST: lambda row: execution.lose(row[3], row[6], row[7]),
-        JOIN: lambda row: execution.join(row[4], int(row[6])),
-        LEAVE: lambda row: execution.leave(row[4]),
-        STOP: lambda row: _stop(execution, json.loads(row[8])),
-    }
-    reports = 0
+    steps, reports = _steps(execution, training, problem.num_examples.tolist()), 0
     for row in recorded:
         step = steps.get(row[2])
         if step is None:
             continue  # a decision: the new server makes its own
         execution.now = row[1]
-        _take(step, row, execution)
+        _take(step, row, execution, handed_out_at)
         reports += row[2] == REPORT
         yield reports
     if execution.server.stopped is not None:
@@ -53,14 +51,39 @@ def replay(problem: Problem, plan: Plan, recorded: Iterable[Row], journal: Journ
     journal.commit(execution.snapshot(), execution.vectors.dump())
 
 
-def _take(step: Callable[[Row], None], row: Row, execution: Execution) -> None:
+def _steps(execution: Execution, training: LateTraining, examples: list[int]) -> dict[int, Callable[[Row], None]]:
+    """What each kind of input leads to."""
+    return {
+        REPORT: lambda row: _report(execution, training, examples, row),
+        LOST: lambda row: execution.lose(row[3], row[6], row[7]),
+        JOIN: lambda row: execution.join(row[4], int(row[6])),
+        LEAVE: lambda row: execution.leave(row[4]),
+        STOP: lambda row: _stop(execution, json.loads(row[8])),
+    }
+
+
+def _take(step: Callable[[Row], None], row: Row, execution: Execution, handed_out_at: dict[int, float]) -> None:
     stopped = execution.server.stopped is not None
     if stopped and row[2] != STOP:
         raise JournalError(f"event {row[0]} comes after the run had stopped; the journal was tampered with or mixed.")
     try:
+        if row[2] in (REPORT, LOST):
+            _check_duration(row, handed_out_at.pop(row[3], 0.0))  # a ticket that is not out is for the server to refuse
         step(row)
     except (LookupError, TypeError, ValueError, AttributeError) as error:
         raise JournalError(f"event {row[0]} cannot have happened in this run ({error!r}).") from error
+
+
+def _check_duration(row: Row, handed_out: float) -> None:
+    """Work may begin late, in a client's queue, but it cannot have taken longer than its ticket was out.
+
+    Most durations enter no other number of a run (a round tells of its longest and shortest only), so that comparing
+    results would let a changed one pass.
+    """
+    time, duration = row[1], row[6]
+    rounding = 1e-9 * time
+    if not 0.0 <= duration <= time - handed_out + rounding:
+        raise ValueError(f"it says {duration:g} s of a ticket that was handed out {time - handed_out:g} s before")
 
 
 def _report(execution: Execution, training: LateTraining, examples: list[int], row: Row) -> None:

@@ -15,11 +15,12 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
+from zlib import crc32
 
 import numpy as np
 
 from asyncfed.core.errors import JournalError
-from asyncfed.core.record import pack_rows, unpack_rows
+from asyncfed.core.record import pack_rows, to_json, unpack_rows
 from asyncfed.store.schema import (
     APPLICATION_ID,
     EVALUATION_COLUMNS,
@@ -155,8 +156,9 @@ class Journal:
             blob = io.BytesIO()
             np.savez(blob, **arrays)  # type: ignore[arg-type]
             self._connection.execute("DELETE FROM checkpoints")
-            row = (self.next_seq, json.dumps(state), blob.getvalue())
-            self._connection.execute("INSERT INTO checkpoints VALUES (?, ?, ?)", row)
+            text = to_json(state)
+            row = (self.next_seq, text, crc32(text.encode()), blob.getvalue())
+            self._connection.execute("INSERT INTO checkpoints VALUES (?, ?, ?, ?)", row)
 
     def _digest(self, packed_events: bytes, details: list[tuple[int, str]]) -> None:
         self._event_digest.update(packed_events)
@@ -214,10 +216,12 @@ class Journal:
 
     def checkpoint(self) -> tuple[dict[str, Any], dict[str, np.ndarray]] | None:
         """The last checkpoint, or None if the run never got that far. No pickles are ever read."""
-        rows = self._query("SELECT seq, state, arrays FROM checkpoints ORDER BY seq DESC LIMIT 1")
+        rows = self._query("SELECT seq, state, state_crc, arrays FROM checkpoints ORDER BY seq DESC LIMIT 1")
         if not rows:
             return None
-        seq, state, blob = rows[0]
+        seq, state, crc, blob = rows[0]
+        if crc32(state.encode()) != crc:
+            raise JournalError(f"{self.path} is damaged: its checkpoint does not agree with its check sum.")
         with _legible(self.path, "checkpoint"), np.load(io.BytesIO(blob), allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
             return {**json.loads(state), "seq": seq}, arrays

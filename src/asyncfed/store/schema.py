@@ -53,5 +53,5 @@ CREATE TABLE details (id INTEGER PRIMARY KEY, text TEXT NOT NULL);
 CREATE TABLE events (first_seq INTEGER PRIMARY KEY, count INTEGER NOT NULL, rows BLOB NOT NULL);
 CREATE TABLE rounds ({", ".join(ROUND_COLUMNS)}, PRIMARY KEY (round));
 CREATE TABLE evaluations (updates INTEGER PRIMARY KEY, version INTEGER, round INTEGER, elapsed REAL, metrics TEXT);
-CREATE TABLE checkpoints (seq INTEGER PRIMARY KEY, state TEXT NOT NULL, arrays BLOB NOT NULL);
+CREATE TABLE checkpoints (seq INTEGER PRIMARY KEY, state TEXT NOT NULL, state_crc INTEGER, arrays BLOB NOT NULL);
 """

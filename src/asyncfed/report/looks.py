@@ -1,0 +1,96 @@
+"""How each series of a figure looks, the same on paper and on the page: a colour, dashes and a width by its name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+import numpy as np
+from matplotlib import colormaps
+from matplotlib.colors import to_hex
+
+from asyncfed.core.record import Record
+from asyncfed.report import style
+from asyncfed.report.figure_data import FigureData, Panel, Series
+
+Key: TypeAlias = tuple[str, str]
+"""A series' group and label: the same pair looks the same in every panel."""
+
+PLAIN, BOLD = 1.5, 3.0
+
+
+class Look(Record):
+    """`dash` is the lengths of ink and gap in line widths; empty means solid."""
+
+    colour: str
+    dash: tuple[float, ...]
+    width: float
+
+
+def key_of(series: Series) -> Key:
+    return series.group, series.label
+
+
+def looks(figure: FigureData) -> dict[Key, Look]:
+    """The look of every series, in the order in which they first appear.
+
+    Groups and their members are two ways in which lines differ: the one with more values gets the colours, the other
+    the dashes. With nothing left for dashes to say they repeat the colours, for print in grey. A single bold series
+    among plain ones is their summary, and is drawn in ink.
+    """
+    everything = [series for panel in figure.panels for series in panel.series]
+    bold = list(dict.fromkeys(key_of(series) for series in everything if series.emphasis))
+    plain = [key for key in dict.fromkeys(key_of(series) for series in everything) if key not in bold]
+    summary = bold if len(bold) == 1 and plain else []
+    places = _places(plain + [key for key in bold if key not in summary])
+    many = max((colour for colour, _ in places.values()), default=0) + 1
+    told_by_dash = any(dash for _, dash in places.values())
+    found = {key: Look(style.INK, (), BOLD) for key in summary}
+    for key, (colour, dash) in places.items():
+        repeat = 0 if many > len(style.COLOURS) else colour
+        found[key] = Look(palette(many)[colour], _dash(dash if told_by_dash else repeat), BOLD if key in bold else PLAIN)
+    return {key_of(series): found[key_of(series)] for series in everything}
+
+
+def palette(count: int) -> Sequence[str]:
+    """So many colours: told apart by hue while the palette lasts, then by lightness, in order.
+
+    >>> palette(2), len(set(palette(8)))
+    (('#0072B2', '#D55E00'), 8)
+    """
+    if count <= len(style.COLOURS):
+        return style.COLOURS[:count]
+    return [to_hex(colour) for colour in colormaps["viridis"](np.linspace(0.0, 0.9, count))]
+
+
+def shown_range(panel: Panel) -> tuple[float, float] | None:
+    """The ends of a logarithmic y axis that fits the lines; None if the axis is linear or nothing is positive.
+
+    Bands may run off the paper: one that reaches below zero has no end on a logarithmic axis. Of a curve that runs
+    off to infinity only the first decades are shown.
+    """
+    values = np.array([value for series in panel.series for value in series.y if value is not None], float)
+    positive = values[np.isfinite(values) & (values > 0)]
+    if not panel.y_log or not len(positive):
+        return None
+    low = float(positive.min())
+    high = min(float(positive.max()), low * 10**style.MOST_DECADES)
+    margin = max((high / low) ** 0.05, 1.1)
+    return low / margin, high * margin
+
+
+def _places(keys: list[Key]) -> dict[Key, tuple[int, int]]:
+    """Each series' place among the colours and among the dashes."""
+    groups = list(dict.fromkeys(group for group, _ in keys))
+    labels = list(dict.fromkeys(label for _, label in keys))
+    members = {group: [label for of, label in keys if of == group] for group in groups}
+    shared = len(labels) < len(keys)
+    place = {key: (labels if shared else members[key[0]]).index(key[1]) for key in keys}
+    if len(groups) >= max(place.values(), default=0) + 1:
+        return {key: (groups.index(key[0]), place[key]) for key in keys}
+    return {key: (place[key], groups.index(key[0])) for key in keys}
+
+
+def _dash(place: int) -> tuple[float, ...]:
+    dash = style.DASHES[place % len(style.DASHES)]
+    return () if isinstance(dash, str) else tuple(float(length) for length in dash[1])

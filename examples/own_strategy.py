@@ -13,11 +13,8 @@ The clients' relations between features and target differ here, and two in ten c
 import numpy as np
 
 import asyncfed as af
-from asyncfed.compare import compare
-from asyncfed.core.errors import ConfigError
-from asyncfed.core.record import Config, Record, replace
-from asyncfed.core.schedule import ConstantRate
-from asyncfed.core.types import Merge, Train, Work
+from asyncfed.core.record import Config, Record
+from asyncfed.core.types import Merge, Train
 from asyncfed.testing import check_strategy
 
 
@@ -33,7 +30,7 @@ class Balanced(Config):
 
     concurrency: int = 5
     largest: float = 20.0
-    work: Work = Work()
+    work: af.Work = af.Work()
 
     @property
     def state_type(self):
@@ -41,7 +38,9 @@ class Balanced(Config):
 
     def check(self, num_clients):
         if not 1 <= self.concurrency <= num_clients:
-            raise ConfigError(f"concurrency is {self.concurrency}; it must be from 1 to the {num_clients} clients.")
+            raise af.errors.ConfigError(
+                f"concurrency is {self.concurrency}; it must be from 1 to the {num_clients} clients."
+            )
 
     def start(self, view):
         return State(), self._refill(view)
@@ -75,16 +74,16 @@ class Balanced(Config):
 check_strategy(Balanced(concurrency=3))
 print("check_strategy: passed")
 
-work = Work(epochs=1, batch_size=32, learning_rate=0.002)
-base = replace(
+work = af.Work(epochs=1, batch_size=32, learning_rate=0.002)
+base = af.replace(
     af.presets.regression(delays=af.delays.stragglers(share=0.2, slowness=20.0), rounds=300),
     split=af.data.ConceptShift(fraction=0.5, strength=0.5),
 )
 rivals = {
-    "mean of deltas": af.strategies.AFL(concurrency=5, aggregate="delta_mean", work=work, schedule=ConstantRate()),
+    "mean of deltas": af.strategies.AFL(concurrency=5, aggregate="delta_mean", work=work, schedule=af.ConstantRate()),
     "balanced": Balanced(concurrency=5, work=work),
 }
-comparison = compare(base, rivals, seeds=range(6), workers=1)
+comparison = af.compare(base, rivals, seeds=range(6), workers=1)
 for name in rivals:
     final = [run.evaluations["distance"][-100:].mean() for run in comparison.runs[name].values()]
     print(f"{name:15} distance to the optimum, last 100 rounds of {len(final)} seeds: {np.mean(final):.2f}")

@@ -203,7 +203,10 @@ def _written(experiment: Experiment) -> dict[str, Any]:
 
 def usable_cores() -> int:
     """How many cores this process may use."""
-    return len(os.sched_getaffinity(0)) if "sched_getaffinity" in dir(os) else (os.cpu_count() or 1)
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # not on macOS and Windows
+        return os.cpu_count() or 1
 
 
 def _threads(threads: int | None) -> int:

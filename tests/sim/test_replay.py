@@ -216,7 +216,8 @@ def test_a_broken_seal_is_reported_even_if_all_else_agrees(recorded):
 def test_work_that_took_longer_than_its_ticket_was_out_is_named(recorded):
     path = recorded()
     change_events(path, longer)
-    assert re.search(r"it says \S+ s of a ticket that was handed out \S+ s before", af.verify(path, threads=1).lines[-1])
+    words = r"it says \S+ s of a ticket that was handed out \S+ s before"
+    assert re.search(words, af.verify(path, threads=1).lines[-1])
 
 
 def test_what_comes_after_the_end_is_named(recorded):

@@ -3,7 +3,7 @@
     x = x0 + sum over clients heard from of (share_c / total) * (slot_c - x0)
 
 so a client not heard from counts as x0. An arrival moves its client's slot by the merge's weight (1 replaces it, less
-moves it part of the way), and x by what that changes. Once every as many merges as there are slots, and whenever shares
+moves it part of the way), and x by what that changes. Once in as many merges as there are slots, and whenever shares
 or total change, x is computed from the slots anew: rounding cannot build up, and a merge costs no more than a few
 passes over the parameters.
 """
@@ -19,6 +19,10 @@ from asyncfed.combine.protocol import Arrays
 from asyncfed.kernels.merging import slot_moved
 
 
+MERGES_BETWEEN = 256
+"""At least so many merges pass before x is computed anew for rounding's sake."""
+
+
 class LatestMemory:
     """Slots in the order in which clients were first heard from; `row_of[c]` is client c's."""
 
@@ -29,7 +33,7 @@ class LatestMemory:
         self.slots = np.empty((0, origin.size), origin.dtype)
         self.shares: list[float] = []
         self.row_of: dict[int, int] = {}
-        self.merges_left = 64
+        self.merges_left = MERGES_BETWEEN
         self.total = 0.0
 
     def new_row(self, client: int, share: float) -> int:
@@ -57,7 +61,7 @@ class LatestMemory:
         """x, from the slots themselves."""
         shares = np.array(self.shares, np.float64)
         deviations = (self.slots[: len(shares)] - self.origin) * (shares / self.total)[:, None]
-        self.merges_left = max(64, len(shares))
+        self.merges_left = max(MERGES_BETWEEN, len(shares))
         mean: np.ndarray = (deviations.sum(axis=0) + self.origin).astype(self.origin.dtype)
         return mean
 

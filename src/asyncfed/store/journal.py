@@ -220,8 +220,10 @@ class Journal:
         if not rows:
             return None
         seq, state, crc, blob = rows[0]
-        if crc32(state.encode()) != crc:
-            raise JournalError(f"{self.path} is damaged: its checkpoint does not agree with its check sum.")
+        if crc32(str(state).encode()) != crc:
+            raise JournalError(
+                f"{self.path} is damaged: its checkpoint does not agree with its check sum. Restore it from a copy."
+            )
         with _legible(self.path, "checkpoint"), np.load(io.BytesIO(blob), allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
             return {**json.loads(state), "seq": seq}, arrays

@@ -16,12 +16,12 @@ KIND_NAMES = ("dispatch", "report", "merge", "drop", "lost", "join", "leave", "s
 #   merge     x       x       after the merge    weight               keep                  payload, rule, end of round
 #             (several tickets: ticket, client, a are null and detail lists tickets and weights)
 #   drop      x       x       now                -                    -                     reason
-#   lost      x       x       now                seconds since start  energy, J             -
+#   lost      x       x       now                seconds since out    energy, J             -
 #   join      -       x       now                examples             -                     -
 #   leave     -       x       now                -                    -                     -
 #   stop      -       -       now                -                    -                     reason
 #
-# Events are stored in blocks, each a MessagePack array of rows: one SQLite row per event would cost more than to
+# Events are stored in blocks, each of so many MessagePack arrays in a row: one SQLite row per event would cost more than to
 # simulate it. `Journal.event_rows` reads them, `asyncfed export` writes them as CSV or Parquet.
 EVENT_COLUMNS = ("seq", "time", "kind", "ticket", "client", "version", "a", "b", "detail")
 

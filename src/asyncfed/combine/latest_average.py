@@ -18,7 +18,6 @@ import numpy as np
 from asyncfed.combine.protocol import Arrays
 from asyncfed.kernels.merging import slot_moved
 
-
 MERGES_BETWEEN = 256
 """At least so many merges pass before x is computed anew for rounding's sake."""
 

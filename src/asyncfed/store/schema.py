@@ -21,7 +21,7 @@ KIND_NAMES = ("dispatch", "report", "merge", "drop", "lost", "join", "leave", "s
 #   leave     -       x       now                -                    -                     -
 #   stop      -       -       now                -                    -                     reason
 #
-# Events are stored in blocks, each of so many MessagePack arrays in a row: one SQLite row per event would cost more than to
+# Events are stored in blocks, each of so many MessagePack arrays: one SQLite row per event would cost more than to
 # simulate it. `Journal.event_rows` reads them, `asyncfed export` writes them as CSV or Parquet.
 EVENT_COLUMNS = ("seq", "time", "kind", "ticket", "client", "version", "a", "b", "detail")
 

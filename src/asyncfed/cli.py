@@ -20,8 +20,13 @@ from asyncfed.experiment import Experiment, changed, read_toml, to_toml
 from asyncfed.presets import DELAYS, PRESETS, STRATEGIES, delays_named, preset, strategy_like
 from asyncfed.report.comparison_figure import draw_comparison, draw_time_to_target
 from asyncfed.report.export import write_table
+from asyncfed.report.page_of_runs import ToldRun, write_run_page
 from asyncfed.report.progress import counting_bar, run_bar
 from asyncfed.report.tables import comparison_table, run_table
+from asyncfed.reproduce import reproduction
+from asyncfed.reproduce.units import cost
+from asyncfed.reproduce.verdicts import Finding
+from asyncfed.reproduce.working import workers as worker_processes
 from asyncfed.run import Run, load
 from asyncfed.version import __version__
 
@@ -134,6 +139,18 @@ def export(
 
 
 @app.command()
+def report(
+    files: Annotated[list[Path], typer.Argument(help="Files of runs, as `run --out` wrote them.")],
+    out: Annotated[Path, typer.Option(help="The page, or a folder for it.")] = Path("runs/report.html"),
+) -> None:
+    """Write one self-contained HTML page about one run or several."""
+    runs = [load(file) for file in files]
+    told = [ToldRun(r, to_toml(r.experiment), r.experiment.heterogeneity().verdict, r.sha256) for r in runs]
+    page = write_run_page(out, told, f"asyncfed report {' '.join(map(str, files))}")
+    console.print(f"report: {page}", highlight=False, soft_wrap=True)
+
+
+@app.command()
 def compare(
     experiment: What = "regression",
     strategies: Annotated[
@@ -171,6 +188,34 @@ def compare(
     console.print(comparison_table(comparison, names[-1]))
     _save(draw_comparison(comparison), out / "comparison.png")
     _save(draw_time_to_target(comparison, names[-1]), out / "time_to_target.png")
+
+
+@app.command()
+def reproduce(
+    quick: Annotated[bool, typer.Option("--quick", help="A tenth of the rounds, 3 fractions, 2 seeds.")] = False,
+    only: Annotated[list[str] | None, typer.Option(help="A figure by name or number; may be repeated.")] = None,
+    seeds: Annotated[int | None, typer.Option(help="How many seeds [default: 5, or 2 with --quick].")] = None,
+    out: Annotated[Path, typer.Option(help="Folder of the reproduction.")] = Path("runs/reproduce"),
+    workers: Annotated[int | None, typer.Option(help="Processes; changes the speed and nothing else.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Do finished runs again.")] = False,
+) -> None:
+    """Run the paper's experiments again, draw its figures and judge its claims. Run it again to continue."""
+    wanted = reproduction.asked(out, quick=quick, only=only, seeds=seeds)
+    if force:
+        reproduction.forget(wanted)
+    missing, needed = wanted.missing(), len(wanted.experiments)
+    console.print(f"{len(wanted.figures)} figures from {needed} runs, {needed - len(missing)} of them done already")
+    try:
+        with worker_processes(workers) as crew:
+            with counting_bar(console, "client updates", sum(map(cost, missing))) as watch:
+                reproduction.simulate(wanted, crew, watch)
+            with console.status("drawing"):
+                written = reproduction.write(wanted, crew)
+    except KeyboardInterrupt:
+        complaints.print("stopped; the same command continues", highlight=False)
+        raise typer.Exit(130) from None
+    console.print(_findings_table(written.findings))
+    console.print(f"page: {written.page}", highlight=False, soft_wrap=True)
 
 
 @app.command()
@@ -238,6 +283,15 @@ def _setting(text: str) -> tuple[str, Any]:
         return key.strip(), tomllib.loads(f"value = {value}")["value"]
     except tomllib.TOMLDecodeError:
         return key.strip(), value.strip()
+
+
+def _findings_table(findings: list[Finding]) -> Table:
+    table = Table("claim", "reading", "number", "95 %", "verdict", box=None, pad_edge=False)
+    for found in findings:
+        interval = "" if found.low is None else f"{found.low:g} to {found.high:g}"
+        number = "" if found.number is None else f"{found.number:g} {found.unit}"
+        table.add_row(escape(found.claim), found.reading, number, interval, found.verdict)
+    return table
 
 
 def _save(figure: Any, file: Path) -> None:

@@ -22,8 +22,9 @@ from asyncfed.core.errors import AsyncFedError, ConfigError
 from asyncfed.core.record import replace
 from asyncfed.core.types import Strategy
 from asyncfed.experiment import Experiment
+from asyncfed.report.along import along
 from asyncfed.report.statistics import geometric_interval
-from asyncfed.report.subjects import Axis, Ratio, check_axis, check_label
+from asyncfed.report.subjects import Axis, Ratio, check_label
 from asyncfed.running import Progress, run, usable_cores
 
 SLACK = 1.1
@@ -50,16 +51,8 @@ class Outcome:
         return self.evaluations["objective"]
 
     def along(self, axis: Axis) -> np.ndarray:
-        """Where each evaluation lies: its round, virtual seconds, bytes (down and up), or joules since the start.
-
-        Bytes and energy are accounted for at the end of each round; an evaluation within a round gets its share by
-        merged updates.
-        """
-        check_axis(axis)
-        if axis in ("round", "elapsed"):
-            return self.evaluations[axis].astype(np.float64)
-        spent = self.rounds["energy"] if axis == "energy" else self.rounds["bytes_down"] + self.rounds["bytes_up"]
-        return np.asarray(np.interp(self.evaluations["updates"], [0, *self.rounds["updates"]], [0.0, *spent]))
+        """Where each evaluation lies: its round, virtual seconds, bytes (down and up), or joules since the start."""
+        return along(axis, self.evaluations, self.rounds)
 
     def cost_of(self, target: float, axis: Axis) -> float:
         """The place of the first evaluation at or below `target`; NaN if there is none, or if the run diverged."""

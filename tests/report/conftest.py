@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from asyncfed.compare import Comparison, Outcome
+from asyncfed.report.figure_data import FigureData, Panel, Series
 
 
 @dataclass
@@ -75,3 +76,79 @@ def comparison():
         "wild": {s: outcome("wild", s, [9, 1e9, np.nan], 1.0, "diverged") for s in (0, 1)},
     }
     return Comparison("made up", tuple(runs), (0, 1), runs, 1.5)
+
+
+def made_series(label, rate, **settings):
+    rounds = np.arange(60.0)
+    y = 0.04 + 400 * np.exp(-rate * rounds)
+    low = y * 0.8 - 0.02  # reaches below zero, where a logarithmic axis has nothing to show
+    return Series(
+        label, tuple(rounds.tolist()), tuple(y.tolist()), tuple(low.tolist()), tuple((1.3 * y).tolist()), **settings
+    )
+
+
+@pytest.fixture(scope="session")
+def made_figures():
+    """Nine fractions and their mean; two readings of two strategies in two panels; bars, points, and gaps."""
+    fractions = [made_series(f"{n}0 %", n / 20, group=f"{n}0 %") for n in range(1, 10)]
+    mean = made_series("mean", 0.2, emphasis=True)
+    readings = [made_series(name, 0.1 * len(of), group=of) for of in ("text", "scripts") for name in ("AFL", "sync")]
+    gaps = Series("gaps", (0.0, 1.0, 2.0, 3.0), (3.0, None, 2.0, 1.0), (2.0, None, 1.5, 0.5), (4.0, None, 2.5, 1.5))
+    bars = [Series(name, (0.0, 1.0), (3.0, 5.0), (2.0, 4.0), (4.0, 6.0), kind="bar") for name in ("AFL", "sync")]
+    dots = Series("published", (0.0, 2.0), (3.0, 1.0), kind="points")
+    return [
+        FigureData(
+            "fractions",
+            "Loss by client fraction",
+            'Bands hold 95 % & more, "quoted" <b>not bold</b>',
+            (Panel("Loss", "round", "loss, MSE", (*fractions, mean), y_log=True, note="The noise floor is 0.04."),),
+            "asyncfed reproduce --only fractions",
+        ),
+        FigureData(
+            "readings",
+            "Two readings",
+            "",
+            (
+                Panel("Per round", "round", "loss, MSE", tuple(readings), y_log=True),
+                Panel("In time", "virtual time, s", "loss, MSE", tuple(readings[:2]), x_log=True, y_log=True),
+            ),
+        ),
+        FigureData(
+            "others",
+            "Bars, points and gaps",
+            "",
+            (Panel("Bars", "client", "updates", tuple(bars)), Panel("Points", "round", "loss", (dots, gaps))),
+        ),
+    ]
+
+
+@pytest.fixture(scope="session")
+def made_verdicts():
+    return [
+        {
+            "id": "faster",
+            "claim": "Higher fractions converge faster",
+            "statistic": "rounds to 0.1, 90 % over 20 %",
+            "number": 0.21345,
+            "low": 0.19,
+            "high": 0.24,
+            "unit": "times",
+            "verdict": "holds per round but not in time",
+            "reason": "Per second they are alike <script>alert(1)</script>",
+            "figure": "fractions",
+            "reading": "text",
+        },
+        {
+            "id": "sensitive",
+            "claim": "SVM is more sensitive to delay",
+            "statistic": None,
+            "number": None,
+            "low": None,
+            "high": None,
+            "unit": None,
+            "verdict": "cannot be told",
+            "reason": "The interval contains 1",
+            "figure": None,
+            "reading": None,
+        },
+    ]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 from matplotlib import colormaps
 from matplotlib.colors import to_hex
 
-from asyncfed.core.record import Record
+from asyncfed.core.record import Record, replace
 from asyncfed.report import style
 from asyncfed.report.figure_data import FigureData, Panel, Series
 
@@ -25,31 +25,66 @@ class Look(Record):
     colour: str
     dash: tuple[float, ...]
     width: float
+    kind: Literal["line", "points", "bar"] = "line"
 
 
 def key_of(series: Series) -> Key:
     return series.group, series.label
 
 
+def name_of(key: Key) -> str:
+    """The label, and its group if the label alone does not say it.
+
+    >>> name_of(("published", "0.5")), name_of(("0.5", "0.5")), name_of(("", "mean"))
+    ('0.5 (published)', '0.5', 'mean')
+    """
+    group, label = key
+    return f"{label} ({group})" if group and group not in label else label
+
+
 def looks(figure: FigureData) -> dict[Key, Look]:
     """The look of every series, in the order in which they first appear.
 
-    Groups and their members are two ways in which lines differ: the one with more values gets the colours, the other
-    the dashes. With nothing left for dashes to say they repeat the colours, for print in grey. A single bold series
-    among plain ones is their summary, and is drawn in ink.
+    Points or bars with the one line of their group share its colour. A single bold series among plain ones is their
+    summary, and is drawn in ink.
     """
-    everything = [series for panel in figure.panels for series in panel.series]
-    bold = list(dict.fromkeys(key_of(series) for series in everything if series.emphasis))
-    plain = [key for key in dict.fromkeys(key_of(series) for series in everything) if key not in bold]
-    summary = bold if len(bold) == 1 and plain else []
-    places = _places(plain + [key for key in bold if key not in summary])
-    many = max((colour for colour, _ in places.values()), default=0) + 1
+    everything = {key_of(series): series for panel in figure.panels for series in panel.series}
+    leaders = _leaders(everything)
+    bold = [key for key, series in everything.items() if series.emphasis]
+    summary = bold if len(bold) == 1 and len(everything) > 1 else []
+    found = {key: Look(style.INK, (), PLAIN) for key in summary}
+    found |= _told_apart({key: everything[key] for key in everything if key not in summary and key not in leaders})
+    found |= {key: found[leader] for key, leader in leaders.items()}
+    return {
+        key: replace(found[key], kind=series.kind, width=BOLD if series.emphasis else PLAIN)
+        for key, series in everything.items()
+    }
+
+
+def _leaders(everything: dict[Key, Series]) -> dict[Key, Key]:
+    """For points or bars that share a group with one line and nothing else: that line."""
+    groups = {group: [key for key in everything if key[0] == group] for group, _ in everything if group}
+    pairs = [sorted(keys, key=lambda key: everything[key].kind != "line") for keys in groups.values() if len(keys) == 2]
+    return {
+        other: line for line, other in pairs if everything[line].kind == "line" and everything[other].kind != "line"
+    }
+
+
+def _told_apart(everything: dict[Key, Series]) -> dict[Key, Look]:
+    """Groups and their members are two ways in which lines differ: one gets the colours, the other the dashes.
+
+    With nothing left for dashes to say they repeat the colours, for print in grey. Points and bars have no dashes, so
+    with any of them every series has its own colour.
+    """
+    only_lines = all(series.kind == "line" for series in everything.values())
+    places = _places(list(everything)) if only_lines else {key: (place, 0) for place, key in enumerate(everything)}
+    colours = palette(1 + max((colour for colour, _ in places.values()), default=0))
     told_by_dash = any(dash for _, dash in places.values())
-    found = {key: Look(style.INK, (), BOLD) for key in summary}
-    for key, (colour, dash) in places.items():
-        repeat = 0 if many > len(style.COLOURS) else colour
-        found[key] = Look(palette(many)[colour], _dash(dash if told_by_dash else repeat), BOLD if key in bold else PLAIN)
-    return {key_of(series): found[key_of(series)] for series in everything}
+    by_lightness = len(colours) > len(style.COLOURS)
+    return {
+        key: Look(colours[colour], _dash(dash if told_by_dash else 0 if by_lightness else colour), PLAIN)
+        for key, (colour, dash) in places.items()
+    }
 
 
 def palette(count: int) -> Sequence[str]:
@@ -60,7 +95,7 @@ def palette(count: int) -> Sequence[str]:
     """
     if count <= len(style.COLOURS):
         return style.COLOURS[:count]
-    return [to_hex(colour) for colour in colormaps["viridis"](np.linspace(0.0, 0.9, count))]
+    return [to_hex(colour) for colour in colormaps["viridis"](np.linspace(0.0, 0.87, count))]
 
 
 def shown_range(panel: Panel) -> tuple[float, float] | None:
@@ -80,7 +115,7 @@ def shown_range(panel: Panel) -> tuple[float, float] | None:
 
 
 def _places(keys: list[Key]) -> dict[Key, tuple[int, int]]:
-    """Each series' place among the colours and among the dashes."""
+    """Each series' place among the colours and among the dashes; the longer list gets the colours."""
     groups = list(dict.fromkeys(group for group, _ in keys))
     labels = list(dict.fromkeys(label for _, label in keys))
     members = {group: [label for of, label in keys if of == group] for group in groups}

@@ -4,24 +4,31 @@ from __future__ import annotations
 
 from pathlib import Path
 from textwrap import wrap
+from typing import Any
 
 import numpy as np
 from matplotlib import rc_context
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
 from asyncfed.core.errors import ConfigError
 from asyncfed.report import style
 from asyncfed.report.figure_data import FigureData, Panel, Series
-from asyncfed.report.looks import Key, Look, key_of, looks, shown_range
+from asyncfed.report.looks import Key, Look, key_of, looks, name_of, shown_range
 
 MOST_PANELS = 4
 WIDTH = 10.0  # inches
 PANEL_HEIGHT = 3.5
 DOTS_PER_INCH = 160
+FEW_DECADES = 30.0  # an axis shorter than this ratio has too few powers of ten to be read by them alone
 BAND = 0.18
 BAR_ROOM = 0.8
+DOTS: dict[str, Any] = {"markersize": 4.0, "markeredgewidth": 0.6, "markeredgecolor": style.INK}
+WHISKERS = {"elinewidth": 1.0, "ecolor": style.INK}
 LETTERS_PER_INCH = 16.0
 
 
@@ -43,7 +50,16 @@ def draw(figure: FigureData) -> Figure:
         _draw_panel(place, panel, found, int(WIDTH / columns * LETTERS_PER_INCH * 0.8))
     _draw_legend(drawing, found)
     style.headline(drawing, figure.title + "\n" * max(0, len(caption) - 1), "\n".join(caption))
+    _lay_out(drawing)
     return drawing
+
+
+def _lay_out(drawing: Figure) -> None:
+    """Find every part's place once, not again for every file that is written: it takes most of the time."""
+    engine = drawing.get_layout_engine()
+    if engine is not None:
+        engine.execute(drawing)
+    drawing.set_layout_engine("none")
 
 
 def save_printed(figure: FigureData, folder: Path) -> list[Path]:
@@ -58,28 +74,26 @@ def save_printed(figure: FigureData, folder: Path) -> list[Path]:
 
 
 def _draw_panel(axes: Axes, panel: Panel, found: dict[Key, Look], letters: int) -> None:
+    _scale(axes, panel)
     bars = [series for series in panel.series if series.kind == "bar"]
-    for position, series in enumerate(panel.series):
-        x, y, low, high = (_numbers(values) for values in (series.x, series.y, series.low, series.high))
+    for series in panel.series:
         look = found[key_of(series)]
         if series.kind == "line":
-            _draw_line(axes, x, y, low, high, look, position)
+            _draw_line(axes, series, look)
         elif series.kind == "points":
-            whiskers = {"yerr": np.array([y - low, high - y])} if len(low) else {}
-            axes.errorbar(x, y, fmt="o", color=look.colour, markersize=2.6 * look.width**0.5, **whiskers, zorder=4)
+            _draw_points(axes, series, look)
         else:
             _draw_bars(axes, bars, bars.index(series), look)
-    note = "\n".join(wrap(panel.note, letters))
-    style.dress(axes, "\n".join(wrap(panel.title, int(letters * 0.85))), panel.x_label, panel.y_label)
-    if note:
-        axes.set_xlabel(f"{panel.x_label}\n", fontsize=style.SMALL, color=style.INK)
-        below = axes.annotate(
-            note, (0, 0), (0, -34), xycoords="axes fraction", textcoords="offset points", va="top",
-            fontsize=style.SMALL - 1, color=style.FAINT,
-        )  # fmt: skip
-        axes.set_xlabel(panel.x_label + "\n" * (1 + below.get_text().count("\n")), fontsize=style.SMALL)
-        below.set_in_layout(False)  # the empty lines of the label keep its place, also against the legend
-    _scale(axes, panel)
+    style.dress(axes, "\n".join(wrap(panel.title, int(letters * 0.75))), panel.x_label, panel.y_label)
+    if panel.note:
+        _write_note(axes, panel.x_label, wrap(panel.note, letters))
+
+
+def _write_note(axes: Axes, x_label: str, lines: list[str]) -> None:
+    """Small grey lines at the left, below the axis; empty lines of the label keep their place in the layout."""
+    axes.set_xlabel(x_label + "\n" * (1 + len(lines)), fontsize=style.SMALL)
+    note = axes.annotate("\n".join(lines), (0, 0), (0, -34), xycoords="axes fraction", textcoords="offset points")
+    note.set(verticalalignment="top", fontsize=style.SMALL - 1, color=style.FAINT, in_layout=False)
 
 
 def _scale(axes: Axes, panel: Panel) -> None:
@@ -91,58 +105,68 @@ def _scale(axes: Axes, panel: Panel) -> None:
     if limits:
         axes.set_yscale("log")
         axes.set_ylim(*limits)
+        axes.yaxis.set_minor_formatter(NullFormatter())
+        if limits[1] / limits[0] < FEW_DECADES:
+            axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+            axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
 
 
-def _draw_line(
-    axes: Axes, x: np.ndarray, y: np.ndarray, low: np.ndarray, high: np.ndarray, look: Look, position: int
-) -> None:
-    dash = (0, look.dash) if look.dash else "solid"
-    alone = {"marker": "o", "markersize": 4.0} if np.isfinite(y).sum() < 3 else {}
-    front = 3 if look.width > 2 else 2
-    axes.plot(x, y, color=look.colour, linestyle=dash, linewidth=look.width, zorder=front, **alone)
+def _draw_line(axes: Axes, series: Series, look: Look) -> None:
+    x, y, low, high = _columns(series)
+    marker = "o" if np.isfinite(y).sum() < 3 else "none"  # a line through one or two points would not be seen
+    front = 3 if series.emphasis else 2
+    axes.plot(x, y, marker=marker, ls=_dashes(look), color=look.colour, lw=look.width, markersize=4.0, zorder=front)
     if len(low):
-        floor = np.nanmin(np.where(y > 0, y, np.nan), initial=np.inf) * 1e-3  # far below a logarithmic axis
-        bottom = np.where(low <= 0, floor, low) if axes.get_yscale() == "log" else low
+        bottom = np.maximum(low, axes.get_ylim()[0] / 10) if axes.get_yscale() == "log" else low
         axes.fill_between(x, bottom, high, color=look.colour, alpha=BAND, linewidth=0, zorder=1)
+
+
+def _draw_points(axes: Axes, series: Series, look: Look) -> None:
+    x, y, _, _ = _columns(series)
+    axes.errorbar(x, y, _whiskers(series), fmt="o", color=look.colour, elinewidth=1.0, zorder=4, **DOTS)
 
 
 def _draw_bars(axes: Axes, bars: list[Series], place: int, look: Look) -> None:
     """Bars of several series stand beside each other at the same x."""
-    series = bars[place]
-    x, y, low, high = (_numbers(values) for values in (series.x, series.y, series.low, series.high))
+    x, y, _, _ = _columns(bars[place])
     steps = np.diff(np.unique([value for each in bars for value in each.x]))
     width = (float(steps.min()) if len(steps) else 1.0) * BAR_ROOM / len(bars)
-    whiskers = {"yerr": np.array([y - low, high - y]), "ecolor": style.INK} if len(low) else {}
-    axes.bar(x + (place - (len(bars) - 1) / 2) * width, y, width, color=look.colour, **whiskers)
+    middle = x + (place - (len(bars) - 1) / 2) * width
+    axes.bar(middle, y, width, color=look.colour, yerr=_whiskers(bars[place]), error_kw=WHISKERS)
     axes.grid(False, axis="x")
+
+
+def _whiskers(series: Series) -> np.ndarray | None:
+    _, y, low, high = _columns(series)
+    return np.maximum([y - low, high - y], 0.0) if len(low) else None
+
+
+def _columns(series: Series) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    return _numbers(series.x), _numbers(series.y), _numbers(series.low), _numbers(series.high)
 
 
 def _draw_legend(drawing: Figure, found: dict[Key, Look]) -> None:
     if len(found) < 2:
         return
-    names = [_name(key) for key in found]
-    lines = [
-        drawing.axes[0].plot([], [], color=look.colour, linestyle=(0, look.dash) if look.dash else "-", lw=look.width)[0]
-        for look in found.values()
-    ]
-    drawing.legend(
-        lines, names, loc="outside lower center", ncols=_legend_columns(found), fontsize=style.SMALL, frameon=False,
-        handlelength=3.4, labelcolor=style.INK,
-    )  # fmt: skip
+    samples, names = [_sample(look) for look in found.values()], [name_of(key) for key in found]
+    look = {"fontsize": style.SMALL, "frameon": False, "labelcolor": style.INK, "handlelength": 3.4}
+    drawing.legend(samples, names, loc="outside lower center", ncols=_legend_columns(found), **look)
 
 
-def _name(key: Key) -> str:
-    """The label, and its group if the label alone does not say it.
+def _sample(look: Look) -> Artist:
+    if look.kind == "bar":
+        return Patch(color=look.colour)
+    if look.kind == "points":
+        return Line2D([], [], color=look.colour, marker="o", linestyle="none", **DOTS)
+    return Line2D([], [], color=look.colour, linestyle=_dashes(look), linewidth=look.width)
 
-    >>> _name(("published", "0.5")), _name(("0.5", "0.5")), _name(("", "mean"))
-    ('0.5 (published)', '0.5', 'mean')
-    """
-    group, label = key
-    return f"{label} ({group})" if group and group not in label else label
+
+def _dashes(look: Look) -> Any:
+    return (0, look.dash) if look.dash else "solid"
 
 
 def _legend_columns(found: dict[Key, Look]) -> int:
-    longest = max((len(_name(key)) for key in found), default=1)
+    longest = max((len(name_of(key)) for key in found), default=1)
     return max(1, min(len(found), int(WIDTH * LETTERS_PER_INCH / (longest + 9))))
 
 

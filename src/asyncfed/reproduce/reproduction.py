@@ -1,0 +1,161 @@
+"""One reproduction, from the figures asked for to the page: what is to be run, running it, and writing it down."""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from asyncfed.core.errors import ConfigError
+from asyncfed.core.record import to_json, to_plain
+from asyncfed.experiment import Experiment
+from asyncfed.report import figure_data as data_files
+from asyncfed.report.figure_data import FigureData
+from asyncfed.report.page import write_page
+from asyncfed.report.printed import save_printed
+from asyncfed.reproduce.figure_spec import QUICK_SHORTER, FigureSpec, all_figures, chosen
+from asyncfed.reproduce.figures import Runs, figure_data
+from asyncfed.reproduce.units import Units, cost, unit_key
+from asyncfed.reproduce.verdicts import Finding, findings
+from asyncfed.reproduce.working import Workers, simulate_unit
+from asyncfed.version import __version__
+
+DEFAULT_SEEDS = 5
+QUICK_SEEDS = 2
+TITLE = "Asynchronous federated learning: the paper, reproduced and judged"
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """What was asked for: figures, how many seeds, how much shorter than the paper, and where it goes."""
+
+    figures: tuple[FigureSpec, ...]
+    seeds: int
+    shorter: int
+    out: Path
+
+    @cached_property
+    def units(self) -> Units:
+        return Units(self.out / "units")
+
+    @cached_property
+    def experiments(self) -> dict[str, Experiment]:
+        """The runs needed, each once, by the name of its unit; the longest first, so that no core waits at the end."""
+        needed = [e for figure in self.figures for e in figure.experiments(self.seeds, self.shorter)]
+        by_key = {unit_key(experiment): experiment for experiment in needed}
+        return dict(sorted(by_key.items(), key=lambda item: (-cost(item[1]), item[0])))
+
+    def missing(self) -> list[Experiment]:
+        """The runs still to be done."""
+        return [experiment for experiment in self.experiments.values() if experiment not in self.units]
+
+    def runs_of(self, figure: FigureSpec) -> Runs:
+        return Runs(self.units, figure.seeds(self.seeds), self.shorter)
+
+    def command(self, figure: FigureSpec | None = None) -> str:
+        """What to type to make all of this, or one figure, again."""
+        parts = ["asyncfed reproduce"]
+        if self.shorter > 1:
+            parts.append("--quick")
+        if figure is not None:
+            parts.append(f"--only {figure.number}")
+        return " ".join([*parts, f"--seeds {self.seeds}"])
+
+
+def asked(out: Path, *, quick: bool = False, only: list[str] | None = None, seeds: int | None = None) -> Reproduction:
+    """The reproduction these options ask for. `quick` has a tenth of the rounds, three fractions and two seeds."""
+    seeds = (QUICK_SEEDS if quick else DEFAULT_SEEDS) if seeds is None else seeds
+    if seeds < 1:
+        raise ConfigError(f"seeds is {seeds}; it must be at least 1, and at least 2 for intervals.")
+    figures = chosen(all_figures(), only or [])
+    if quick:
+        figures = [figure.quick() for figure in figures]
+    return Reproduction(tuple(figures), seeds, QUICK_SHORTER if quick else 1, out)
+
+
+def forget(reproduction: Reproduction) -> None:
+    """Delete the finished runs, so that all are done again."""
+    for experiment in reproduction.experiments.values():
+        reproduction.units.path(experiment).unlink(missing_ok=True)
+
+
+def simulate(reproduction: Reproduction, workers: Workers, watch: Callable[[int], None] | None = None) -> None:
+    """Do the runs that are missing. `watch` is told the cost (see `units.cost`) of all that is done."""
+    missing, done = reproduction.missing(), 0
+    jobs = [(experiment, reproduction.units.path(experiment)) for experiment in missing]
+    for experiment, _ in workers.each(simulate_unit, jobs):
+        done += cost(experiment)
+        if watch is not None:
+            watch(done)
+
+
+class Written(NamedTuple):
+    """What a reproduction left behind."""
+
+    page: Path
+    findings: list[Finding]
+    figures: list[FigureData]
+
+
+def write(reproduction: Reproduction, workers: Workers) -> Written:
+    """Figures' data, verdicts, settings, printed figures and the page, all from the finished runs."""
+    out = reproduction.out
+    figures = [figure_data(f, reproduction.runs_of(f), reproduction.command(f)) for f in reproduction.figures]
+    for figure in figures:
+        data_files.save(figure, _data_path(out, figure.name))
+    drawing = workers.each(print_figure, [(out, figure.name) for figure in figures])
+    judged = findings({figure.number: (figure, reproduction.runs_of(figure)) for figure in reproduction.figures})
+    settings = _settings(reproduction)
+    _write_json(out / "verdicts.json", judged)
+    _write_json(out / "settings.json", settings)
+    for _ in drawing:
+        pass
+    pictures = {figure.name: (out / "figures" / f"{figure.name}.png").read_bytes() for figure in figures}
+    page = write_page(out, TITLE, [to_plain(finding) for finding in judged], figures, settings, pictures=pictures)
+    return Written(page, judged, figures)
+
+
+def print_figure(out: Path, name: str) -> None:
+    """Draw a figure from its data, as PNG and PDF."""
+    save_printed(data_files.load(_data_path(out, name)), out / "figures")
+
+
+def _data_path(out: Path, name: str) -> Path:
+    return out / "data" / f"{name}.json"
+
+
+def _write_json(path: Path, value: Any) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(to_json(value) + "\n")
+
+
+def _settings(reproduction: Reproduction) -> dict[str, Any]:
+    units = reproduction.units
+    experiments = reproduction.experiments
+    return {
+        "command": reproduction.command(),
+        "versions": {"asyncfed": __version__, "python": platform.python_version(), "numpy": np.__version__},
+        "seeds": reproduction.seeds,
+        "rounds divided by": reproduction.shorter,
+        "figures": {
+            figure.name: {
+                "rerun": reproduction.command(figure),
+                "seeds": list(figure.seeds(reproduction.seeds)),
+                "runs": len({unit_key(e) for e in figure.experiments(reproduction.seeds, reproduction.shorter)}),
+                "data sha256": _file_sha256(_data_path(reproduction.out, figure.name)),
+                "description": to_plain(figure),
+            }
+            for figure in reproduction.figures
+        },
+        "runs": {key: dict(units[experiments[key]].outcome.sha256) for key in sorted(experiments)},
+    }
+
+
+def _file_sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()

@@ -1,0 +1,60 @@
+"""A verdict on each claim of the paper's simulations, in the paper's order, from a statistic over seeds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import isfinite
+
+from asyncfed.core.record import Record
+from asyncfed.presets import Reading
+from asyncfed.reproduce.claims import CLAIMS, Claim
+from asyncfed.reproduce.figure_spec import FigureSpec
+from asyncfed.reproduce.figures import Runs
+from asyncfed.reproduce.judging import Verdict
+from asyncfed.reproduce.study import Study
+
+DIGITS = 4
+
+
+class Finding(Record):
+    """A claim, judged in one reading. `number` and its 95 % interval are in `unit`; None where there is none."""
+
+    id: str
+    claim: str
+    statistic: str
+    number: float | None
+    low: float | None
+    high: float | None
+    unit: str
+    verdict: Verdict
+    reason: str
+    figure: str
+    reading: Reading
+
+
+def findings(figures: Mapping[int, tuple[FigureSpec, Runs]]) -> list[Finding]:
+    """All claims that can be judged from these figures, by number."""
+    study = Study(figures)
+    judged = [claim for claim in CLAIMS if claim.figure in figures]
+    return [_finding(claim, study, reading) for claim in judged for reading in claim.readings]
+
+
+def _finding(claim: Claim, study: Study, reading: Reading) -> Finding:
+    found = claim.judge(study, reading)
+    return Finding(
+        id=claim.id,
+        claim=claim.claim,
+        statistic=claim.statistic,
+        number=_told(found.interval.mean),
+        low=_told(found.interval.low),
+        high=_told(found.interval.high),
+        unit=claim.unit,
+        verdict=found.verdict,
+        reason=found.reason,
+        figure=study.name(claim.figure),
+        reading=reading,
+    )
+
+
+def _told(value: float) -> float | None:
+    return float(f"{value:.{DIGITS}g}") if isfinite(value) else None

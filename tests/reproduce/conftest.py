@@ -1,0 +1,13 @@
+import pytest
+
+from asyncfed.reproduce import reproduction
+from asyncfed.reproduce.working import workers
+
+
+@pytest.fixture(scope="session")
+def finished(tmp_path_factory):
+    """A small reproduction whose runs are all done: figure 2, tenth of the rounds, two seeds."""
+    wanted = reproduction.asked(tmp_path_factory.mktemp("finished"), quick=True, only=["2"])
+    with workers(1) as crew:
+        reproduction.simulate(wanted, crew)
+    return wanted

@@ -59,7 +59,7 @@ def _lay_out(drawing: Figure) -> None:
     engine = drawing.get_layout_engine()
     if engine is not None:
         engine.execute(drawing)
-    drawing.set_layout_engine("none")
+    drawing.set_layout_engine(None)
 
 
 def save_printed(figure: FigureData, folder: Path) -> list[Path]:

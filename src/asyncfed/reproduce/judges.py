@@ -217,9 +217,10 @@ def svm_is_more_sensitive(study: Study, reading: Reading) -> Judgement:
     ratios = worse["svm"] / worse["regression"]
     at = len(ratios[0]) // 2
     found, far = geometric_interval(ratios[:, at]), geometric_interval(ratios[:, -1])
+    agreed = above(found, 1.0) if above(found, 1.0) == above(far, 1.0) else "cannot be told"
     return Judgement(
         found,
-        above(found, 1.0),
+        agreed,
         f"With delays 100 times the laptop's the SVM's loss grows {found.mean:.3f} times as much as the regression's; "
         f"with 10,000 times, {far.mean:.3g} times. At the laptop's own delays neither feels them.",
     )

@@ -7,6 +7,7 @@ import platform
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -106,15 +107,16 @@ class Written(NamedTuple):
 def write(reproduction: Reproduction, workers: Workers) -> Written:
     """Figures' data, verdicts, settings, printed figures and the page, all from the finished runs."""
     out = reproduction.out
-    figures = [figure_data(f, reproduction.runs_of(f), reproduction.command(f)) for f in reproduction.figures]
-    for figure in figures:
-        data_files.save(figure, _data_path(out, figure.name))
-    drawing = workers.each(print_figure, [(out, figure.name) for figure in figures])
+    figures, drawing = [], []
+    for spec in reproduction.figures:
+        figures.append(figure_data(spec, reproduction.runs_of(spec), reproduction.command(spec)))
+        data_files.save(figures[-1], _data_path(out, spec.name))
+        drawing.append(workers.each(print_figure, [(out, spec.name)]))
     judged = findings({figure.number: (figure, reproduction.runs_of(figure)) for figure in reproduction.figures})
     settings = _settings(reproduction)
     _write_json(out / "verdicts.json", judged)
     _write_json(out / "settings.json", settings)
-    for _ in drawing:
+    for _ in chain.from_iterable(drawing):
         pass
     pictures = {figure.name: (out / "figures" / f"{figure.name}.png").read_bytes() for figure in figures}
     page = write_page(out, TITLE, [to_plain(finding) for finding in judged], figures, settings, pictures=pictures)

@@ -21,6 +21,11 @@ from asyncfed.experiment import Experiment
 from asyncfed.run import Run
 from asyncfed.version import __version__
 
+FORMAT = 1
+"""Goes up when what a unit holds, or how, is changed."""
+
+DIGESTS = ("journal", "params")
+
 
 class Unit(NamedTuple):
     """One finished run."""
@@ -31,7 +36,7 @@ class Unit(NamedTuple):
 
 def unit_key(experiment: Experiment) -> str:
     """The name of an experiment's unit."""
-    return hashlib.sha256(f"asyncfed {__version__} {to_json(experiment)}".encode()).hexdigest()
+    return hashlib.sha256(f"asyncfed {__version__} unit {FORMAT} {to_json(experiment)}".encode()).hexdigest()
 
 
 def cost(experiment: Experiment) -> int:
@@ -49,9 +54,11 @@ def save_unit(run: Run, path: Path) -> None:
         "participation": run.participation(),
         "params": run.params,
     }
-    columns |= {f"sha256 {name}": np.array(digest) for name, digest in run.sha256.items()}
-    columns |= {f"evaluations {name}": values.astype(np.float64) for name, values in run.evaluations.items()}
-    columns |= {f"rounds {name}": values.astype(np.float64) for name, values in run.rounds.items()}
+    digests = run.sha256
+    columns |= {f"sha256 {name}": np.array(digests[name]) for name in DIGESTS}
+    for name, table in (("evaluations", run.evaluations), ("rounds", run.rounds)):
+        columns[f"{name} names"] = np.array(list(table))
+        columns[name] = np.array([values.astype(np.float64) for values in table.values()])
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_name(f"{path.stem}.{os.getpid()}.unfinished")
     with unfinished.open("wb") as file:
@@ -74,16 +81,16 @@ def load_unit(path: Path) -> Unit:
         seed=int(columns["seed"]),
         verdict=str(columns["verdict"]),
         reason=str(columns["reason"]),
-        evaluations=_under("evaluations ", columns),
-        rounds=_under("rounds ", columns),
+        evaluations=_table("evaluations", columns),
+        rounds=_table("rounds", columns),
         participation=columns["participation"],
-        sha256={name: str(digest) for name, digest in _under("sha256 ", columns).items()},
+        sha256={name: str(columns[f"sha256 {name}"]) for name in DIGESTS},
     )
     return Unit(outcome, columns["params"])
 
 
-def _under(prefix: str, columns: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    return {name.removeprefix(prefix): values for name, values in columns.items() if name.startswith(prefix)}
+def _table(name: str, columns: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    return dict(zip(columns[f"{name} names"].tolist(), columns[name], strict=True))
 
 
 class Units:

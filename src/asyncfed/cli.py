@@ -52,7 +52,7 @@ Threads = Annotated[int | None, typer.Option(help="Threads; changes the speed an
 @app.command()
 def run(
     experiment: What = "regression",
-    out: Annotated[Path | None, typer.Option(help="The run's file [default: runs/NAME-SEED.sqlite].")] = None,
+    out: Annotated[Path | None, typer.Option(help="The run's file (default: runs/NAME-SEED.sqlite).")] = None,
     strategy: Strategy = None,
     delays: Delays = None,
     reading: Reading = None,
@@ -161,7 +161,7 @@ def compare(
         typer.Option(help="Learning-rate schedule: the experiment's for all, each strategy's own, or constant."),
     ] = "same",
     seeds: Annotated[int, typer.Option(help="How many seeds, counted from --seed.")] = 5,
-    target: Annotated[float | None, typer.Option(help="Loss to reach [default: one that every run reached].")] = None,
+    target: Annotated[float | None, typer.Option(help="Loss to reach (default: one that every run reached).")] = None,
     delays: Delays = None,
     reading: Reading = None,
     fraction: Fraction = None,
@@ -194,7 +194,7 @@ def compare(
 def reproduce(
     quick: Annotated[bool, typer.Option("--quick", help="A tenth of the rounds, 3 fractions, 2 seeds.")] = False,
     only: Annotated[list[str] | None, typer.Option(help="A figure by name or number; may be repeated.")] = None,
-    seeds: Annotated[int | None, typer.Option(help="How many seeds [default: 5, or 2 with --quick].")] = None,
+    seeds: Annotated[int | None, typer.Option(help="How many seeds (default: 5, or 2 with --quick).")] = None,
     out: Annotated[Path, typer.Option(help="Folder of the reproduction.")] = Path("runs/reproduce"),
     workers: Annotated[int | None, typer.Option(help="Processes; changes the speed and nothing else.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Do finished runs again.")] = False,

@@ -96,7 +96,7 @@ def many_tasks(dtype=np.float64, tasks=40):
     sizes = rng.integers(1, 400, 12)
     offsets = np.concatenate([[0], np.cumsum(sizes)])
     x, y = rng.normal(size=(offsets[-1], 7)).astype(dtype), rng.choice([-1, 1], offsets[-1]).astype(dtype)
-    clients, epochs = rng.integers(0, 12, tasks), rng.integers(1, 60, tasks)
+    clients, epochs = rng.integers(0, 12, tasks), rng.integers(40, 120, tasks)
     assert (epochs * sizes[clients]).sum() * 14 > SMALL, "too little work to start threads"
     keys, batch = rng.integers(0, 2**63, tasks).astype(np.uint64), rng.integers(1, 64, tasks)
     rates = (rng.uniform(0.01, 0.1, tasks), rng.uniform(0, 1, tasks), rng.uniform(0, 1, tasks))

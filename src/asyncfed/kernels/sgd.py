@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from asyncfed.core.errors import ConfigError, DataError
 from asyncfed.kernels.rows import check_rows, frozen
 from asyncfed.kernels.sgd_loops import train_range
-from asyncfed.kernels.threads import run_split
+from asyncfed.kernels.threads import SMALL, run_split
 
 Array = NDArray[Any]
 
@@ -51,6 +51,7 @@ class LocalSgd:
         self._data = (frozen(x), frozen(y), frozen(offsets))
         self._model = (loss_code, float(l2), bool(penalize_bias), bool(fit_bias))
         self._num_clients = len(offsets) - 1
+        self._per_epoch = float(np.diff(offsets).max(initial=0)) * x.shape[1] * 2
         self._num_params = x.shape[1] + bool(fit_bias)
 
     def train(self, start: Array, tasks: Tasks, threads: int = 1, overwrite: bool = False) -> Array:
@@ -83,11 +84,15 @@ class LocalSgd:
             if bad >= 0:
                 raise self._impossible(bad, tasks)
 
-        if threads == 1:
+        if threads == 1 or self._at_most(tasks) < SMALL:
             run(0, len(params))
             return
         multiply_adds = tasks.work[:, 0].astype(np.int64) * self._rows_of(tasks) * x.shape[1] * 2
         run_split(run, multiply_adds, threads)
+
+    def _at_most(self, tasks: Tasks) -> float:
+        """Multiply-adds if every client were the largest: quickly found, and mostly enough to know."""
+        return len(tasks.clients) * self._per_epoch * float(tasks.work[:, 0].max(initial=0.0))
 
     def _rows_of(self, tasks: Tasks) -> Array:
         """The number of rows each task has to read; none for a client that is not there."""

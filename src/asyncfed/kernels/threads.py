@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from asyncfed.core.errors import ConfigError
 
-SMALL = 1_000_000
-"""Multiply-adds (about 0.4 ms) below which waking another thread costs more than it saves."""
+SMALL = 2_500_000
+"""Multiply-adds (about 1 ms) below which waking another thread costs more than it saves."""
 
 
 class Crew:

@@ -92,7 +92,8 @@ class LocalSgd:
 
     def _at_most(self, tasks: Tasks) -> float:
         """Multiply-adds if every client were the largest: quickly found, and mostly enough to know."""
-        return len(tasks.clients) * self._per_epoch * float(tasks.work[:, 0].max(initial=0.0))
+        epochs = float(np.max(tasks.work[:, 0], initial=0.0))
+        return float(len(tasks.clients) * self._per_epoch * epochs)
 
     def _rows_of(self, tasks: Tasks) -> Array:
         """The number of rows each task has to read; none for a client that is not there."""

@@ -204,7 +204,7 @@ def reproduce(
     if force:
         reproduction.forget(wanted)
     missing, needed = wanted.missing(), len(wanted.experiments)
-    console.print(f"{len(wanted.figures)} figures from {needed} runs, {needed - len(missing)} of them done already")
+    console.print(f"figures: {len(wanted.figures)}; runs: {needed}, of which done already: {needed - len(missing)}")
     try:
         with worker_processes(workers) as crew:
             with counting_bar(console, "client updates", sum(map(cost, missing))) as watch:

@@ -47,7 +47,7 @@ def write_page(
         title=parts.text(title),
         css=_asset("page.css"),
         js=_asset("page.js"),
-        plotly=_plotly_script(),
+        plotly=plotly_script(),
         summary=parts.summary(verdicts),
         verdicts=parts.verdict_table(verdicts, figures),
         tables="\n".join(parts.titled_table(name, rows) for name, rows in (tables or {}).items()),
@@ -75,7 +75,8 @@ def _check_names(verdicts: Sequence[Mapping[str, Any]], figures: Sequence[Figure
         raise ConfigError(f"verdicts point to figures that are not on the page: {', '.join(unknown)}. It has: {names}.")
 
 
-def _plotly_script() -> str:
+def plotly_script() -> str:
+    """What draws the figures, to be put into the page. Ask for it before long work whose end is a page."""
     try:
         from plotly.offline import get_plotlyjs
     except ImportError as error:

@@ -18,7 +18,7 @@ from asyncfed.core.record import to_json, to_plain
 from asyncfed.experiment import Experiment
 from asyncfed.report import figure_data as data_files
 from asyncfed.report.figure_data import FigureData
-from asyncfed.report.page import write_page
+from asyncfed.report.page import plotly_script, write_page
 from asyncfed.report.printed import save_printed
 from asyncfed.reproduce.figure_spec import QUICK_SHORTER, FigureSpec, all_figures, chosen
 from asyncfed.reproduce.figures import Runs, figure_data
@@ -75,6 +75,7 @@ def asked(out: Path, *, quick: bool = False, only: list[str] | None = None, seed
     if seeds < 1:
         raise ConfigError(f"seeds is {seeds}; it must be at least 1, and at least 2 for intervals.")
     figures = chosen(all_figures(), only or [])
+    plotly_script()  # if it is missing, say so now and not after minutes of work
     if quick:
         figures = [figure.quick() for figure in figures]
     return Reproduction(tuple(figures), seeds, QUICK_SHORTER if quick else 1, out)

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
-import os
 import pickle
-import signal
-import threading
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
@@ -25,7 +22,7 @@ from asyncfed.experiment import Experiment
 from asyncfed.report.along import along
 from asyncfed.report.statistics import geometric_interval
 from asyncfed.report.subjects import Axis, Ratio, check_label
-from asyncfed.running import Progress, run, usable_cores
+from asyncfed.running import Progress, become_worker, run, usable_cores
 
 SLACK = 1.1
 """What the default target allows on the worst run's best objective, so that noise does not decide who gets there."""
@@ -265,16 +262,7 @@ def _begin_worker(stop: Event) -> None:
     """Ctrl-C reaches every process of a terminal; only the parent is to act on it, and it then sets `stop`."""
     global _stop
     _stop = stop
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_leave_with_parent, daemon=True).start()
-
-
-def _leave_with_parent() -> None:
-    """A parent that was killed cannot ask anybody to stop, and a pool's workers would wait for it for ever."""
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
+    become_worker()
 
 
 def _work(task: Task) -> Outcome:

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import multiprocessing
-import os
-import signal
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
@@ -16,7 +13,7 @@ from typing import Any
 from asyncfed.core.errors import ConfigError
 from asyncfed.experiment import Experiment
 from asyncfed.reproduce.units import save_unit
-from asyncfed.running import run, usable_cores
+from asyncfed.running import become_worker, run, usable_cores
 
 Job = tuple[Any, ...]
 
@@ -63,7 +60,7 @@ def workers(count: int | None) -> Iterator[Workers]:
         yield Workers(1, None)
         return
     context, others = multiprocessing.get_context("spawn"), multiprocessing.active_children()
-    pool = ProcessPoolExecutor(count, mp_context=context, initializer=_begin_worker)
+    pool = ProcessPoolExecutor(count, mp_context=context, initializer=become_worker)
     try:
         yield Workers(count, pool)
     except BaseException:
@@ -73,20 +70,6 @@ def workers(count: int | None) -> Iterator[Workers]:
         raise
     finally:
         pool.shutdown(cancel_futures=True)
-
-
-def _begin_worker() -> None:
-    """Ctrl-C reaches every process of a terminal, but only the parent is to act on it."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_leave_with_parent, daemon=True).start()
-
-
-def _leave_with_parent() -> None:
-    """A parent that was killed cannot ask anybody to stop, and a pool's workers would wait for it for ever."""
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
 
 
 def simulate_unit(experiment: Experiment, path: Path) -> None:

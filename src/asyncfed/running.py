@@ -29,7 +29,7 @@ from asyncfed.version import __version__
 
 WATCH_SECONDS = 0.1
 CHECKPOINT_SECONDS = 2.0
-MOST_WAITING_EVENTS = 300_000
+MOST_WAITING_EVENTS = 60_000
 
 
 class Progress(NamedTuple):

@@ -93,7 +93,9 @@ class LatestAverage:
             elif memory.shares[row] != share:
                 memory.shares[row] = share
                 anew = True
-            params = slot_moved(params, memory.slots[row], payload, weight, share / total if total else 0.0)
+            merged = np.empty_like(params)
+            slot_moved(params, memory.slots, row, payload, weight, share / total if total else 0.0, merged)
+            params = merged
         for client in forget:
             anew |= memory.forget(client)
         if total and (anew or memory.merges_left < 0):

@@ -52,13 +52,14 @@ class Vectors:
         for ticket, weight in zip(merge.tickets, merge.weights, strict=True):
             del self.client_of[ticket]
             model, start = self.trained.pop(ticket), self.handed_out.pop(ticket)
+            merged = np.empty_like(self.params)
             if merge.of == "model":
-                self.params = mixed(self.params, keep, model, weight)
+                mixed(self.params, keep, model, weight, merged)
             elif keep == 1.0:
-                self.params = stepped(self.params, model, start, weight)
+                stepped(self.params, model, start, weight, merged)
             else:
-                self.params = mixed(self.params, keep, model - start, weight)
-            keep = 1.0
+                mixed(self.params, keep, model - start, weight, merged)
+            self.params, keep = merged, 1.0
 
     def _combine(self, merge: Merge, combine: Combine) -> None:
         name, clients, payloads = combine.name, [], []

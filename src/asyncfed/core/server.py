@@ -272,13 +272,11 @@ class Server:
         del self.in_flight[ticket]
         view, client = self._view, dispatch.client
         view.in_flight -= 1
-        load = self._load[client] - 1
+        load = self._load.pop(client) - 1
         if load:
             self._load[client] = load
-        else:
-            del self._load[client]
-            if client in view.clients:
-                view.idle.add(client)
+        elif client in view.clients:
+            view.idle.add(client)
 
     def _fault(self, what: str) -> StrategyError:
         return StrategyError(

@@ -95,21 +95,20 @@ def client_losses(x: Array, y: Array, offsets: Array, params: Array, loss_code: 
     return sums, correct
 
 
-def mixed(params: Array, keep: float, payload: Array, weight: float) -> Array:
+def mixed(params: Array, keep: float, payload: Array, weight: float, merged: Array) -> None:
     """The twin of `merging.mixed`."""
-    merged: Array = params * keep + payload * weight
-    return merged
+    merged[:] = params * keep + payload * weight
 
 
-def stepped(params: Array, model: Array, start: Array, weight: float) -> Array:
+def stepped(params: Array, model: Array, start: Array, weight: float, merged: Array) -> None:
     """The twin of `merging.stepped`."""
-    merged: Array = params + (model - start) * weight
-    return merged
+    merged[:] = params + (model - start) * weight
 
 
-def slot_moved(params: Array, slot: Array, payload: Array, weight: float, scale: float) -> Array:
+def slot_moved(
+    params: Array, slots: Array, row: int, payload: Array, weight: float, scale: float, merged: Array
+) -> None:
     """The twin of `merging.slot_moved`."""
-    change = (payload - slot) * weight
-    slot[:] = payload if weight == 1.0 else slot + change
-    merged: Array = params + change * scale
-    return merged
+    change = (payload - slots[row]) * weight
+    slots[row] = payload if weight == 1.0 else slots[row] + change
+    merged[:] = params + change * scale

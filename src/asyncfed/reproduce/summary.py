@@ -115,13 +115,13 @@ def _verdicts(told: Told) -> list[str]:
         rows.append((either["claim"], *cells, either["statistic"]))
     return [
         wrapped(
-            "A claim holds, or does not, if the 95 % interval over seeds (in brackets) lies wholly on one side of the "
-            "limit; otherwise, and where the paper names no limit, it cannot be told. The limits are ours. Three "
-            "choices were made after results had been seen: fairness is judged by merges of the fastest third over the slowest "
-            "third, where Jain's index against 0.9 gave no answer; figures 11 and 12 have 5 seeds instead of 3; and "
-            "the SVM's sensitivity is judged at delays 100 times the laptop's, in 120 rounds (in 200 rounds the ratio was "
-            "just above 1). × marks a ratio. An empty cell: the claim is about the other reading. "
-            + " ".join(_count(told, reading) for reading in READINGS)
+            "A claim holds, or does not, if the 95 % interval over seeds (in brackets) lies wholly on one side "
+            "of the limit; otherwise, and where the paper names no limit, it cannot be told. The limits are "
+            "ours. Three choices were made after results had been seen: fairness is judged by merges of the "
+            "fastest third over the slowest third, where Jain's index against 0.9 gave no answer; figures 11 "
+            "and 12 have 5 seeds instead of 3; and the SVM's sensitivity is judged at delays 100 times the "
+            "laptop's, in 120 rounds (in 200 rounds the ratio was just above 1). × marks a ratio. An empty "
+            "cell: the claim is about the other reading. " + " ".join(_count(told, reading) for reading in READINGS)
         ),
         table(("claim", "published reading", "text's reading", "the number"), rows),
     ]

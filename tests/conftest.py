@@ -4,11 +4,15 @@ import sys
 from types import SimpleNamespace
 
 import pytest
+from hypothesis import settings
 
 import asyncfed as af
 from asyncfed.core.types import Budget, Work
 from asyncfed.data import InOrder, PaperRegression
 from asyncfed.strategies import AFL
+
+settings.register_profile("unhurried", deadline=None)  # a busy machine is no reason to fail
+settings.load_profile("unhurried")
 
 
 def pytest_addoption(parser):

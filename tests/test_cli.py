@@ -189,6 +189,70 @@ def test_export_knows_two_formats(cli, done, tmp_path):
     assert 'ends in ".xlsx"; a table is written as .csv or .parquet' in result.err
 
 
+# ---- certify ---------------------------------------------------------------------------------------------------
+
+
+def test_certify_prints_the_factors_of_the_papers_regression(cli, tmp_path):
+    result = cli("certify", "regression", "--seeds", "0", "--out", tmp_path)
+    text = result.out
+    assert result.code == 0
+    assert "18.1x / 126.7x" in text
+    assert "36.2x / 253.3x" in text
+    assert "latest-average" in text
+    assert not list(tmp_path.iterdir()), "nothing was run, so nothing is drawn"
+
+
+def test_certify_says_that_the_theorem_does_not_apply_to_the_svm(cli, tmp_path):
+    result = cli("certify", "svm", "--seeds", "1", "--rounds", "3", "--out", tmp_path)
+    text = result.out
+    assert result.code == 0
+    assert "the hinge has a kink, so no L exists and no theorem of the paper applies" in text
+    assert (tmp_path / "svm.png").stat().st_size > 10_000
+
+
+def test_certify_reads_a_run(cli, done, tmp_path):
+    result = cli("certify", done, "--out", tmp_path)
+    assert result.code == 0
+    assert "along the path guarantees" in result.out
+
+
+def test_the_theory_rate_is_one_that_a_theorem_covers(cli, out):
+    options = [
+        "--strategy",
+        "sync",
+        "--reading",
+        "published",
+        "--rounds",
+        "2",
+        "--set",
+        "strategy.work.batch_size=1000",
+    ]
+    result = cli("run", "regression", *options, "--lr", "theory", "--out", out)
+    assert "constant: what R* allows" in result.out
+    assert "R*" in {g.name for g in af.load(out).certificate().applying}
+
+
+def test_a_learning_rate_may_be_given_as_a_number(cli, out):
+    cli("run", "regression", "--rounds", "1", "--lr", "0.0005", "--out", out)
+    assert af.load(out).experiment.strategy.work.learning_rate == 0.0005
+
+
+@pytest.mark.parametrize(
+    ("lr", "words"), [("fast", 'a positive number, or "theory"'), ("-1", "must be a positive number")]
+)
+def test_a_learning_rate_that_is_none(cli, out, lr, words):
+    result = cli("run", "regression", "--lr", lr, "--out", out)
+    assert result.code == 2
+    assert words in result.err
+    assert not out.exists()
+
+
+def test_the_theory_rate_of_a_rule_without_one(cli, out):
+    result = cli("run", "svm", "--lr", "theory", "--out", out)
+    assert result.code == 2
+    assert "No theorem covers this experiment" in result.err
+
+
 # ---- compare, presets, the rest --------------------------------------------------------------------------------
 
 

@@ -7,6 +7,7 @@
 """
 
 from asyncfed import data, delays, errors, presets, problems, strategies
+from asyncfed.certificates import Certificate, certify
 from asyncfed.compare import Comparison, compare
 from asyncfed.core.record import replace
 from asyncfed.core.schedule import ConstantRate, DelayAware
@@ -20,6 +21,7 @@ from asyncfed.version import __version__
 
 __all__ = [
     "Budget",
+    "Certificate",
     "Churn",
     "Comparison",
     "ConstantRate",
@@ -29,6 +31,7 @@ __all__ = [
     "Run",
     "Work",
     "__version__",
+    "certify",
     "compare",
     "data",
     "delays",

@@ -12,12 +12,14 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from asyncfed import running
+from asyncfed import certificates, running
+from asyncfed.certificates.paper_setting import paper_sentence
 from asyncfed.compare import compare as compare_strategies
 from asyncfed.core.errors import AsyncFedError, ConfigError
 from asyncfed.core.record import replace
 from asyncfed.experiment import Experiment, changed, read_toml, to_toml
 from asyncfed.presets import DELAYS, PRESETS, STRATEGIES, delays_named, preset, strategy_like
+from asyncfed.report.certificate_table import certificate_text, voices_text
 from asyncfed.report.comparison_figure import draw_comparison, draw_time_to_target
 from asyncfed.report.export import write_table
 from asyncfed.report.page_of_runs import ToldRun, write_run_page
@@ -46,6 +48,9 @@ Clients = Annotated[int | None, typer.Option(help="Number of a preset's clients.
 Rounds = Annotated[int | None, typer.Option(help="Rounds to run.")]
 Seed = Annotated[int | None, typer.Option(help="Seed of everything random.")]
 Settings = Annotated[list[str] | None, typer.Option("--set", help="Any other key: --set strategy.max_staleness=3")]
+Rate = Annotated[
+    str | None, typer.Option("--lr", help='Learning rate: a number, or "theory" for one a theorem that applies allows.')
+]
 Threads = Annotated[int | None, typer.Option(help="Threads; changes the speed and nothing else.")]
 
 
@@ -60,6 +65,7 @@ def run(
     clients: Clients = None,
     rounds: Rounds = None,
     seed: Seed = None,
+    lr: Rate = None,
     settings: Settings = None,
     threads: Threads = None,
     force: Annotated[bool, typer.Option("--force", help="Replace the run's file if it exists.")] = False,
@@ -67,7 +73,7 @@ def run(
     checkpoint_seconds: Annotated[float, typer.Option(help="Wall-clock time between checkpoints.")] = 2.0,
 ) -> None:
     """Simulate an experiment. Ctrl-C stops it cleanly; `asyncfed resume` continues it."""
-    chosen = _experiment(experiment, strategy, delays, reading, fraction, clients, rounds, seed, settings)
+    chosen = _experiment(experiment, strategy, delays, reading, fraction, clients, rounds, seed, settings, lr)
     file = out or Path("runs") / f"{chosen.name}-{chosen.seed}.sqlite"
     console.print(escape(chosen.heterogeneity().verdict), style="dim")
     with run_bar(console, chosen) as watch:
@@ -191,6 +197,38 @@ def compare(
 
 
 @app.command()
+def certify(
+    experiment: What = "regression",
+    seeds: Annotated[int, typer.Option(help="Runs on the same data, for bounds on means; 0: look, do not run.")] = 5,
+    strategy: Strategy = None,
+    delays: Delays = None,
+    reading: Reading = None,
+    fraction: Fraction = None,
+    clients: Clients = None,
+    rounds: Rounds = None,
+    seed: Seed = None,
+    lr: Rate = None,
+    settings: Settings = None,
+    threads: Threads = None,
+    out: Annotated[Path, typer.Option(help="Folder for the figure.")] = Path("runs/certify"),
+) -> None:
+    """Say what is guaranteed for an experiment, run it, and draw both. EXPERIMENT may also be a run's file."""
+    if experiment.endswith(".sqlite"):
+        certificate = load(Path(experiment)).certificate()
+    else:
+        chosen = _experiment(experiment, strategy, delays, reading, fraction, clients, rounds, seed, settings, lr)
+        with counting_bar(console, "runs", seeds) as watch:
+            certificate = certificates.certify(chosen, seeds=seeds, threads=threads, watch=watch)
+    console.print(certificate_text(certificate))
+    if certificates.is_the_papers(certificate):
+        console.print(paper_sentence())
+    console.print("\n", voices_text(certificate.voices), sep="")
+    if certificate.runs:
+        _save(certificate.plot(), out / f"{certificate.name}.png")
+    raise typer.Exit(0 if certificate.ok else 1)
+
+
+@app.command()
 def reproduce(
     quick: Annotated[bool, typer.Option("--quick", help="A tenth of the rounds, 3 fractions, 2 seeds.")] = False,
     only: Annotated[list[str] | None, typer.Option(help="A figure by name or number; may be repeated.")] = None,
@@ -254,6 +292,7 @@ def _experiment(
     rounds: int | None = None,
     seed: int | None = None,
     settings: list[str] | None = None,
+    lr: str | None = None,
 ) -> Experiment:
     """The experiment the options describe."""
     only_presets = {"reading": reading, "fraction": fraction, "num_clients": clients}
@@ -272,7 +311,20 @@ def _experiment(
     if delays is not None:
         chosen = replace(chosen, delays=delays_named(delays))
     changes |= dict(_setting(text) for text in settings or [])
-    return changed(chosen, changes) if changes else chosen
+    chosen = changed(chosen, changes) if changes else chosen
+    return chosen if lr is None else _at_rate(chosen, lr)
+
+
+def _at_rate(chosen: Experiment, lr: str) -> Experiment:
+    if lr == "theory":
+        slowed, theorem = certificates.with_theory_rate(chosen)
+        rate = slowed.strategy.work.learning_rate
+        console.print(f"rate {rate:.4g}, constant: what {theorem.name} allows", style="dim", highlight=False)
+        return slowed
+    try:
+        return changed(chosen, {"strategy.work.learning_rate": float(lr)})
+    except ValueError:
+        raise ConfigError(f'--lr is "{lr}"; it must be a positive number, or "theory".') from None
 
 
 def _setting(text: str) -> tuple[str, Any]:

@@ -84,6 +84,18 @@ class Run:
             counts[ledger["clients"]] = ledger["merges"]
         return counts
 
+    def certificate(self) -> Any:
+        """What is guaranteed for this run beside what it did: see `asyncfed.certificates.Certificate`."""
+        from asyncfed.certificates import certificate_of
+
+        return certificate_of(self)
+
+    def bias(self) -> Any:
+        """Whose voice counted how much, and what that did to the optimum: see `asyncfed.theory.bias.Bias`."""
+        from asyncfed.participation import bias_of_run
+
+        return bias_of_run(self)
+
     def plot(self) -> Any:
         """A Matplotlib figure of the run: loss, staleness, clock and who took part."""
         from asyncfed.report.run_figure import draw_run

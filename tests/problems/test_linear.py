@@ -228,3 +228,20 @@ def test_errors_name_the_fault():
         problem.local_path_moments(np.zeros((2, 5)), [0, 1], [Work()] * 2, [0])
     with pytest.raises(ConfigError, match='Did you mean "torch"'):
         problem.init(0, how="torc")
+
+
+def test_the_huber_hinge_has_a_width_and_the_others_have_none():
+    data = random_clients(3)
+    narrow, wide = (Linear(data, "huber_hinge", l2=0.1, hinge_width=width) for width in (0.1, 2.0))
+    params = np.full(narrow.num_params, 0.1)
+    assert narrow.evaluate(params)["objective"] > wide.evaluate(params)["objective"]
+    for problem in (narrow, wide):
+        gradients = [problem.gradient(problem.optimum(), client) for client in range(problem.num_clients)]
+        assert np.linalg.norm(np.mean(gradients, axis=0)) < 1e-10
+    assert narrow.fingerprint() != wide.fingerprint()
+    assert Linear(data, "huber_hinge").fingerprint() == Linear(data, "huber_hinge", hinge_width=1.0).fingerprint()
+    assert pickle.loads(pickle.dumps(narrow)).model == narrow.model
+    with pytest.raises(ConfigError, match='hinge_width belongs to the loss "huber_hinge", but the loss is "hinge"'):
+        LinearModel(loss="hinge", hinge_width=1.0)
+    with pytest.raises(ConfigError, match=r"hinge_width is 0\.0; it must be a positive number"):
+        LinearModel(loss="huber_hinge", hinge_width=0.0)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from asyncfed.core.errors import DataError
 from asyncfed.kernels.compiled import compiled
-from asyncfed.kernels.losses import HINGE, LEAST_SQUARES, LOGISTIC, MSE
+from asyncfed.kernels.losses import HINGE, HUBER_HINGE, LEAST_SQUARES, LOGISTIC, MSE
 from asyncfed.kernels.rows import check_rows, frozen
 from asyncfed.kernels.threads import run_split
 
@@ -41,7 +41,7 @@ def _row_margins(x: Array, weights: Array, bias: Any, margins: Array) -> None:
 
 
 @compiled
-def _block_loss(loss: int, margins: Array, y: Array) -> float:
+def _block_loss(loss: int, hinge_width: float, margins: Array, y: Array) -> float:
     """The sum of f(m, y), in double precision whatever the data's."""
     total = 0.0
     if loss in (LEAST_SQUARES, MSE):
@@ -58,6 +58,10 @@ def _block_loss(loss: int, margins: Array, y: Array) -> float:
         signed = np.float64(y[i]) * margins[i]
         # Written so that a NaN margin, after a divergence, gives a NaN loss and not a perfect one.
         shortfall = 0.0 if signed >= 1.0 else 1.0 - signed
+        if loss == HUBER_HINGE:
+            within = hinge_width if shortfall >= hinge_width else shortfall
+            total += within * (shortfall - 0.5 * within) / hinge_width
+            continue
         total += shortfall if loss == HINGE else 0.5 * shortfall * shortfall
     return total
 
@@ -72,6 +76,7 @@ def _losses_range(
     params: Array,
     fit_bias: bool,
     loss: int,
+    hinge_width: float,
     sums: Array,
     correct: Array,
 ) -> None:
@@ -86,7 +91,7 @@ def _losses_range(
         for a in range(offsets[client], end, _BLOCK):
             b = min(a + _BLOCK, end)
             _row_margins(x[a:b], weights, bias, margins)
-            total += _block_loss(loss, margins, y[a:b])
+            total += _block_loss(loss, hinge_width, margins, y[a:b])
             for i in range(b - a):
                 right += 1 if margins[i] * y[a + i] > 0 else 0
         sums[client] = total
@@ -94,7 +99,7 @@ def _losses_range(
 
 
 def client_losses(
-    x: Array, y: Array, offsets: Array, params: Array, loss_code: int, threads: int = 1
+    x: Array, y: Array, offsets: Array, params: Array, loss_code: int, threads: int = 1, hinge_width: float = 1.0
 ) -> tuple[Array, Array]:
     """(sum of f over each client's rows (C,) float64, number of its rows with y m > 0 (C,) int64).
 
@@ -111,9 +116,10 @@ def client_losses(
     sums = np.empty(len(offsets) - 1)
     correct = np.empty(len(offsets) - 1, np.int64)
     rows, targets, bounds = frozen(x), frozen(y), frozen(offsets)
+    width = float(hinge_width)
 
     def run(first: int, last: int) -> None:
-        _losses_range(rows, targets, bounds, first, last, trained, extra == 1, loss_code, sums, correct)
+        _losses_range(rows, targets, bounds, first, last, trained, extra == 1, loss_code, width, sums, correct)
 
     if threads == 1:
         run(0, len(sums))

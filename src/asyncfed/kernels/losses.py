@@ -1,6 +1,6 @@
 """The losses of a linear model: their names, their codes in the kernels, and their formulas in NumPy.
 
-With margin m = z·w + b and target y (±1 for the last three):
+With margin m = z·w + b and target y (±1 for the last four):
 
 | name          | f(m, y)            | slope ∂f/∂m          | curvature ∂²f/∂m²  |
 |---------------|--------------------|----------------------|--------------------|
@@ -9,9 +9,11 @@ With margin m = z·w + b and target y (±1 for the last three):
 | logistic      | log(1 + exp(−y m)) | −y / (1 + exp(y m))  | s (1 − s)          |
 | hinge         | max(0, 1 − y m)    | −y if y m < 1 else 0 | none               |
 | squared_hinge | ½ max(0, 1 − y m)² | −y max(0, 1 − y m)   | 1 if y m < 1       |
+| huber_hinge   | t (1 − y m − t/2)/h | −y t / h            | 1/h, see below     |
 
-with s = 1 / (1 + exp(−y m)). `mse` is PyTorch's MSELoss, which has no ½. At the hinge's kink the slope is 0, as
-PyTorch's clamp has it.
+with s = 1 / (1 + exp(−y m)) and t = 1 − y m cut to [0, h]: the Huber hinge is the hinge with a parabola of width h, the
+`hinge_width`, in place of its kink; its curvature is 1/h where 0 < 1 − y m ≤ h, else 0. `mse` is PyTorch's MSELoss,
+which has no ½. At the hinge's kink the slope is 0, as PyTorch's clamp has it.
 """
 
 from __future__ import annotations
@@ -24,15 +26,16 @@ from scipy.special import expit
 
 from asyncfed.core.errors import ConfigError, did_you_mean
 
-LEAST_SQUARES, MSE, LOGISTIC, HINGE, SQUARED_HINGE = range(5)
+LEAST_SQUARES, MSE, LOGISTIC, HINGE, SQUARED_HINGE, HUBER_HINGE = range(6)
 LOSS_CODES = {
     "least_squares": LEAST_SQUARES,
     "mse": MSE,
     "logistic": LOGISTIC,
     "hinge": HINGE,
     "squared_hinge": SQUARED_HINGE,
+    "huber_hinge": HUBER_HINGE,
 }
-CLASSIFICATION_LOSSES = frozenset({"logistic", "hinge", "squared_hinge"})
+CLASSIFICATION_LOSSES = frozenset({"logistic", "hinge", "squared_hinge", "huber_hinge"})
 
 Array = NDArray[Any]
 
@@ -48,8 +51,8 @@ def loss_code(name: str) -> int:
     return LOSS_CODES[name]
 
 
-def loss_values(code: int, margins: Array, y: Array) -> Array:
-    """f(m, y) of each row.
+def loss_values(code: int, margins: Array, y: Array, hinge_width: float = 1.0) -> Array:
+    """f(m, y) of each row. `hinge_width` is the Huber hinge's; the others have none.
 
     >>> loss_values(MSE, np.array([3.0]), np.array([1.0]))
     array([4.])
@@ -61,11 +64,15 @@ def loss_values(code: int, margins: Array, y: Array) -> Array:
     if code == LOGISTIC:
         values: Array = np.logaddexp(0.0, -y * margins)
         return values
+    if code == HUBER_HINGE:
+        shortfall = 1.0 - y * margins
+        within = np.clip(shortfall, 0.0, hinge_width)
+        return within * (shortfall - 0.5 * within) / hinge_width
     shortfall = np.maximum(0.0, 1.0 - y * margins)
     return shortfall if code == HINGE else 0.5 * shortfall**2
 
 
-def loss_slopes(code: int, margins: Array, y: Array) -> Array:
+def loss_slopes(code: int, margins: Array, y: Array, hinge_width: float = 1.0) -> Array:
     """∂f/∂m of each row."""
     if code == LEAST_SQUARES:
         return margins - y
@@ -75,11 +82,13 @@ def loss_slopes(code: int, margins: Array, y: Array) -> Array:
         return -y * expit(-y * margins)
     if code == HINGE:
         return np.where(y * margins < 1.0, -y, 0.0)
+    if code == HUBER_HINGE:
+        return -y * np.clip((1.0 - y * margins) / hinge_width, 0.0, 1.0)
     return -y * np.maximum(0.0, 1.0 - y * margins)
 
 
-def loss_curvatures(code: int, margins: Array, y: Array) -> Array:
-    """∂²f/∂m² of each row (of the squared hinge, which has none at its kink, the value from the right: 0)."""
+def loss_curvatures(code: int, margins: Array, y: Array, hinge_width: float = 1.0) -> Array:
+    """∂²f/∂m² of each row (of the squared and Huber hinge, which have none at y m = 1, the value from the right: 0)."""
     if code == LEAST_SQUARES:
         return np.ones_like(margins)
     if code == MSE:
@@ -88,4 +97,7 @@ def loss_curvatures(code: int, margins: Array, y: Array) -> Array:
         return expit(y * margins) * expit(-y * margins)
     if code == SQUARED_HINGE:
         return np.where(y * margins < 1.0, 1.0, 0.0)
+    if code == HUBER_HINGE:
+        shortfall = 1.0 - y * margins
+        return np.where((shortfall > 0.0) & (shortfall <= hinge_width), 1.0 / hinge_width, 0.0)
     raise ConfigError("The hinge loss has no curvature. Use squared_hinge where a second derivative is needed.")

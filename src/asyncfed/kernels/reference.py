@@ -50,6 +50,7 @@ def train_path(
     l2: float = 0.0,
     penalize_bias: bool = True,
     fit_bias: bool = True,
+    hinge_width: float = 1.0,
 ) -> list[Array]:
     """One client's local training, every point of it: the equation at the head of `kernels/sgd.py`, line by line."""
     rows = with_bias(x, fit_bias)
@@ -67,7 +68,7 @@ def train_path(
         for first in range(0, len(order), batch):
             chosen = order[first : first + batch]
             params, z = path[-1], rows[chosen]
-            slopes = loss_slopes(loss_code, z @ params, targets[chosen])
+            slopes = loss_slopes(loss_code, z @ params, targets[chosen], hinge_width)
             gradient = slopes @ z / len(chosen)
             path.append(params - step * (gradient + penalty * params + prox * (params - begin)))
     return path
@@ -85,10 +86,12 @@ def path_moments(x: Array, y: Array, start: Array, key: int, **how: Any) -> tupl
     return float(len(gaps)), gaps.sum(axis=0), float((gaps**2).sum())
 
 
-def client_losses(x: Array, y: Array, offsets: Array, params: Array, loss_code: int) -> tuple[Array, Array]:
+def client_losses(
+    x: Array, y: Array, offsets: Array, params: Array, loss_code: int, hinge_width: float = 1.0
+) -> tuple[Array, Array]:
     """(sum of f over each client's rows, number of its rows with y m > 0)."""
     margins = with_bias(x, len(params) > x.shape[1]) @ np.asarray(params, dtype=np.float64)
-    values = loss_values(loss_code, margins, np.asarray(y, dtype=np.float64))
+    values = loss_values(loss_code, margins, np.asarray(y, dtype=np.float64), hinge_width)
     bounds = list(pairwise(offsets.tolist()))
     sums = np.array([values[a:b].sum() for a, b in bounds])
     correct = np.array([int((margins[a:b] * y[a:b] > 0).sum()) for a, b in bounds])

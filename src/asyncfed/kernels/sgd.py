@@ -45,11 +45,19 @@ class LocalSgd:
     """
 
     def __init__(
-        self, x: Array, y: Array, offsets: Array, loss_code: int, l2: float, penalize_bias: bool, fit_bias: bool
+        self,
+        x: Array,
+        y: Array,
+        offsets: Array,
+        loss_code: int,
+        l2: float,
+        penalize_bias: bool,
+        fit_bias: bool,
+        hinge_width: float = 1.0,
     ) -> None:
         check_rows(x, y)
         self._data = (frozen(x), frozen(y), frozen(offsets))
-        self._model = (loss_code, float(l2), bool(penalize_bias), bool(fit_bias))
+        self._model = (loss_code, float(l2), bool(penalize_bias), bool(fit_bias), float(hinge_width))
         self._num_clients = len(offsets) - 1
         self._per_epoch = float(np.diff(offsets).max(initial=0)) * x.shape[1] * 2
         self._num_params = x.shape[1] + bool(fit_bias)
@@ -77,10 +85,11 @@ class LocalSgd:
 
     def _run(self, params: Array, paths: Array, tasks: Tasks, threads: int) -> None:
         x, y, offsets = self._data
-        loss, l2, penalize_bias, fit_bias = self._model
+        clients, keys, work = tasks
+        model = self._model
 
         def run(first: int, last: int) -> None:
-            bad = train_range(x, y, offsets, first, last, params, paths, *tasks, loss, l2, penalize_bias, fit_bias)
+            bad = train_range(x, y, offsets, first, last, params, paths, clients, keys, work, *model)
             if bad >= 0:
                 raise self._impossible(bad, tasks)
 
@@ -149,9 +158,10 @@ def train_many(
     penalize_bias: bool,
     fit_bias: bool,
     threads: int = 1,
+    hinge_width: float = 1.0,
 ) -> Array:
     """`LocalSgd.train` in one call, for data that are trained on once."""
-    model = LocalSgd(x, y, offsets, loss_code, l2, penalize_bias, fit_bias)
+    model = LocalSgd(x, y, offsets, loss_code, l2, penalize_bias, fit_bias, hinge_width)
     columns = [np.asarray(column, dtype=np.float64) for column in (epochs, batch, lr, decay, prox)]
     if any(column.shape != clients.shape for column in columns):
         lengths = [column.size for column in columns]

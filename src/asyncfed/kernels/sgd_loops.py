@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asyncfed.kernels.compiled import compiled
-from asyncfed.kernels.losses import HINGE, LEAST_SQUARES, LOGISTIC, MSE
+from asyncfed.kernels.losses import HINGE, HUBER_HINGE, LEAST_SQUARES, LOGISTIC, MSE
 
 Array = NDArray[Any]
 
@@ -74,7 +74,7 @@ def _batch_margins(x: Array, rows: Array, weights: Array, bias: Any, margins: Ar
 
 
 @compiled
-def _slopes_in_place(loss: int, margins: Array, y: Array, rows: Array) -> Any:
+def _slopes_in_place(loss: int, hinge_width: float, margins: Array, y: Array, rows: Array) -> Any:
     """Replace each row's margin by ∂f/∂m, and return their sum: the bias's gradient."""
     zero = margins.dtype.type(0)
     one = margins.dtype.type(1)
@@ -94,6 +94,15 @@ def _slopes_in_place(loss: int, margins: Array, y: Array, rows: Array) -> Any:
         for i in range(size):
             label = y[rows[i]]
             margins[i] = zero if label * margins[i] >= one else -label
+    elif loss == HUBER_HINGE:
+        width = margins.dtype.type(hinge_width)
+        for i in range(size):
+            label = y[rows[i]]
+            shortfall = one - label * margins[i]
+            if shortfall <= zero:
+                margins[i] = zero
+            else:
+                margins[i] = -label if shortfall >= width else -label * (shortfall / width)
     else:
         for i in range(size):
             label = y[rows[i]]
@@ -153,6 +162,7 @@ def _train_one(
     l2: float,
     penalize_bias: bool,
     fit_bias: bool,
+    hinge_width: float,
 ) -> None:
     """Train `params` in place on one client's rows. `path` collects the gaps before each step, unless it is empty."""
     real = x.dtype.type
@@ -179,7 +189,7 @@ def _train_one(
             if fit_bias:
                 bias = params[d]
             _batch_margins(x, rows, weights, bias, slopes)
-            slope_sum = _slopes_in_place(loss, slopes, y, rows)
+            slope_sum = _slopes_in_place(loss, hinge_width, slopes, y, rows)
             _batch_gradient(x, rows, slopes, gradient)
             scale = real(step / rows.shape[0])
             if pulled:
@@ -214,6 +224,7 @@ def train_range(
     l2: float,
     penalize_bias: bool,
     fit_bias: bool,
+    hinge_width: float,
 ) -> int:
     """Train tasks `first` to `last`, each in place in its row of `params` (k, p). Answers -1.
 
@@ -240,5 +251,6 @@ def train_range(
             l2,
             penalize_bias,
             fit_bias,
+            hinge_width,
         )
     return -1

@@ -33,7 +33,8 @@ _MOST_KEPT = 1024
 class LinearModel(Config):
     """A linear model as it is written in TOML: `loss` is one of the table in `kernels/losses.py`; `l2` ≥ 0.
 
-    The penalty is l2/2 · |w|², on the bias too if `penalize_bias`.
+    The penalty is l2/2 · |w|², on the bias too if `penalize_bias`. `hinge_width` > 0, 1 unless given, belongs to the
+    huber_hinge alone: it is the width of the parabola in place of the hinge's kink.
 
     >>> LinearModel(loss="hing")
     Traceback (most recent call last):
@@ -44,15 +45,26 @@ class LinearModel(Config):
     l2: float = 0.0
     penalize_bias: bool = True
     fit_bias: bool = True
+    hinge_width: float | None = None
 
     def __post_init__(self) -> None:
         loss_code(self.loss)
+        if self.hinge_width is not None:
+            self._check_width(self.hinge_width)
         if not (isfinite(self.l2) and self.l2 >= 0):
             raise ConfigError(f"l2 is {self.l2}; it must be zero or a positive number.")
 
     def build(self, clients: PackedData) -> Linear:
         """The problem of fitting this model to these clients' data."""
-        return Linear(clients, loss=self.loss, l2=self.l2, penalize_bias=self.penalize_bias, fit_bias=self.fit_bias)
+        return Linear(clients, self.loss, self.l2, self.penalize_bias, self.fit_bias, self.hinge_width)
+
+    def _check_width(self, width: float) -> None:
+        if self.loss != "huber_hinge":
+            raise ConfigError(
+                f'hinge_width belongs to the loss "huber_hinge", but the loss is "{self.loss}". Leave it out.'
+            )
+        if not (isfinite(width) and width > 0):
+            raise ConfigError(f"hinge_width is {width}; it must be a positive number.")
 
 
 class Linear:
@@ -68,14 +80,18 @@ class Linear:
         l2: float = 0.0,
         penalize_bias: bool = True,
         fit_bias: bool = True,
+        hinge_width: float | None = None,
     ) -> None:
-        self.model = LinearModel(loss=loss, l2=l2, penalize_bias=penalize_bias, fit_bias=fit_bias)
+        self.model = LinearModel(
+            loss=loss, l2=l2, penalize_bias=penalize_bias, fit_bias=fit_bias, hinge_width=hinge_width
+        )
+        self._width = 1.0 if hinge_width is None else float(hinge_width)
         self.clients = clients
         self._code = loss_code(loss)
         self._x = np.ascontiguousarray(clients.x)
         self._y = np.ascontiguousarray(clients.y, dtype=self._x.dtype)
         self._offsets = np.ascontiguousarray(clients.offsets, dtype=np.int64)
-        self._sgd = LocalSgd(self._x, self._y, self._offsets, self._code, l2, penalize_bias, fit_bias)
+        self._sgd = LocalSgd(self._x, self._y, self._offsets, self._code, l2, penalize_bias, fit_bias, self._width)
         self.num_examples: NDArray[np.int64] = np.diff(self._offsets)
         if self.num_examples.size == 0 or self.num_examples.min() < 1:
             raise DataError("Some client has no rows, or there is no client; a mean loss needs at least one row each.")
@@ -89,7 +105,7 @@ class Linear:
     def __reduce__(self) -> tuple[Any, ...]:
         """A copy for another process holds the data once; the kernel's views of them are made anew."""
         model = self.model
-        return Linear, (self.clients, model.loss, model.l2, model.penalize_bias, model.fit_bias)
+        return Linear, (self.clients, model.loss, model.l2, model.penalize_bias, model.fit_bias, model.hinge_width)
 
     @property
     def num_clients(self) -> int:
@@ -102,6 +118,21 @@ class Linear:
     @property
     def dtype(self) -> np.dtype[Any]:
         return self._x.dtype
+
+    @property
+    def x(self) -> Array:
+        """All clients' features, (n, d)."""
+        return self._x
+
+    @property
+    def y(self) -> Array:
+        """All clients' targets, (n,)."""
+        return self._y
+
+    @property
+    def offsets(self) -> Array:
+        """Client c owns rows `offsets[c]` up to `offsets[c + 1]`."""
+        return self._offsets
 
     def init(self, seed: int, client: int | None = None, how: Initialisation = "zeros") -> Array:
         """Zeros, or as PyTorch's Linear layer: weights and bias uniform within ±1/√d, each client its own draw."""
@@ -146,7 +177,7 @@ class Linear:
         `first_client_loss` is the published scripts' server loss: on client 0, the mean over its batches of 32 rows, in
         stored order, of each batch's mean loss, without the penalty.
         """
-        sums, correct = client_losses(self._x, self._y, self._offsets, params, self._code, threads)
+        sums, correct = client_losses(self._x, self._y, self._offsets, params, self._code, threads, self._width)
         penalty = self._penalty_value(params)
         rows = len(self._y)
         measured = {
@@ -161,13 +192,13 @@ class Linear:
 
     def client_losses(self, params: Array, threads: int = 1) -> Array:
         """Each client's mean loss with the penalty, shape (C,)."""
-        sums, _ = client_losses(self._x, self._y, self._offsets, params, self._code, threads)
+        sums, _ = client_losses(self._x, self._y, self._offsets, params, self._code, threads, self._width)
         return sums / self.num_examples + self._penalty_value(params)
 
     def client_loss(self, params: Array, client: int) -> float:
         """One client's mean loss with the penalty."""
         x, y = self._rows_of(client)
-        sums, _ = client_losses(x, y, np.array([0, len(y)]), params, self._code)
+        sums, _ = client_losses(x, y, np.array([0, len(y)]), params, self._code, 1, self._width)
         return float(sums[0]) / len(y) + self._penalty_value(params)
 
     def gradient(self, params: Array, client: int) -> Array:
@@ -176,7 +207,7 @@ class Linear:
         point = np.asarray(params, dtype=np.float64)
         d = x.shape[1]
         bias = point[d] if self.model.fit_bias else 0.0
-        slopes = loss_slopes(self._code, x @ point[:d] + bias, y.astype(np.float64)) / len(y)
+        slopes = loss_slopes(self._code, x @ point[:d] + bias, y.astype(np.float64), self._width) / len(y)
         gradient = self._penalty * point
         gradient[:d] += slopes @ x
         if self.model.fit_bias:
@@ -187,8 +218,9 @@ class Linear:
         """The minimiser of F in double precision, found once and kept.
 
         Least squares always has one: where the minimum is not unique (fewer rows than features, say, and no penalty),
-        the minimiser of least norm. The logistic and squared hinge losses have a single one when l2 > 0 and, if the
-        bias is left out of the penalty, both labels occur; otherwise, and for the plain hinge, the answer is None.
+        the minimiser of least norm. The logistic, squared hinge and Huber hinge losses have a single one when l2 > 0
+        and, if the bias is left out of the penalty, both labels occur; otherwise, and for the plain hinge, the answer
+        is None.
         """
         return None if self._optimum is None else self._optimum.copy()
 
@@ -196,13 +228,21 @@ class Linear:
         """SHA-256 of the data's own fingerprint and of the model's settings."""
         model = self.model
         text = f"linear {self.clients.sha256()} {model.loss} {model.l2!r} {model.penalize_bias} {model.fit_bias}"
+        if model.loss == "huber_hinge":
+            text += f" {self._width!r}"
         return sha256(text.encode()).hexdigest()
 
     @cached_property
     def _optimum(self) -> Array | None:
         if not self._has_optimum():
             return None
-        return newton_minimum(Objective(self._x, self._y, self._offsets, self._code, self._penalty))
+        return newton_minimum(self._objective)
+
+    @property
+    def _objective(self) -> Objective:
+        return Objective(
+            self._x, self._y, self._offsets, self._code, self._penalty, client_weights=None, hinge_width=self._width
+        )
 
     def _has_optimum(self) -> bool:
         if self.model.loss in _QUADRATIC_LOSSES:
@@ -228,7 +268,7 @@ class Linear:
     def _first_client_loss(self, params: Array) -> float:
         x, y = self._rows_of(0)
         batches = np.append(np.arange(0, len(y), _PUBLISHED_BATCH), len(y))
-        sums, _ = client_losses(x, y, batches, params, self._code)
+        sums, _ = client_losses(x, y, batches, params, self._code, 1, self._width)
         return float(np.mean(sums / np.diff(batches)))
 
     def _rows_of(self, client: int) -> tuple[Array, Array]:

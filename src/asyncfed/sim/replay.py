@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Any
 
 from asyncfed.core.errors import JournalError
-from asyncfed.core.types import Dispatch, Report
+from asyncfed.core.types import Dispatch, Merge, Report
 from asyncfed.problems.protocol import Problem
 from asyncfed.sim.execution import Execution
 from asyncfed.sim.plan import Plan, set_up
@@ -20,14 +21,20 @@ from asyncfed.store.journal import Journal
 from asyncfed.store.schema import JOIN, LEAVE, LOST, REPORT, STOP
 
 Row = tuple[Any, ...]
+Onlooker = Callable[[Execution, Merge], None]
 
 
-def replay(problem: Problem, plan: Plan, recorded: Iterable[Row], journal: Journal) -> Iterator[int]:
+def replay(
+    problem: Problem, plan: Plan, recorded: Iterable[Row], journal: Journal, onlooker: Onlooker | None = None
+) -> Iterator[int]:
     """Write to `journal` what the recorded events lead to. Yields the number of reports done, for a progress bar.
 
-    Raises `JournalError` at the first recorded input that cannot have happened.
+    The `onlooker` is shown every merge just before it is carried out. Raises `JournalError` at the first recorded input
+    that cannot have happened.
     """
     execution = set_up(problem, plan, journal)
+    if onlooker is not None:
+        execution.on_merge = partial(onlooker, execution)
     training = LateTraining(problem, execution.vectors, plan.seed, plan.threads)
     handed_out_at: dict[int, float] = {}
 

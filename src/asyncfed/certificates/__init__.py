@@ -1,0 +1,11 @@
+"""Certificates: what is guaranteed for an experiment, and what its runs did, side by side."""
+
+from asyncfed.certificates.certificate import (
+    Certificate,
+    certificate_of,
+    certify,
+    is_the_papers,
+    with_theory_rate,
+)
+
+__all__ = ["Certificate", "certificate_of", "certify", "is_the_papers", "with_theory_rate"]

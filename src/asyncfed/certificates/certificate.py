@@ -1,0 +1,225 @@
+"""Certificate: the lights, the theorems that apply, and what the runs did beside what was guaranteed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from asyncfed.certificates.measuring import MeasuredRun, PathBound, drift_bound, drift_note, measured, path_bound
+from asyncfed.certificates.settings import as_it_ran, setting_of
+from asyncfed.certificates.voices import Voices, voices
+from asyncfed.core.errors import ConfigError
+from asyncfed.core.record import replace as with_changes
+from asyncfed.core.schedule import ConstantRate
+from asyncfed.data import PaperRegression
+from asyncfed.experiment import Experiment
+from asyncfed.problems.linear import Linear
+from asyncfed.run import Run
+from asyncfed.running import run as run_experiment
+from asyncfed.running import usable_cores
+from asyncfed.sim.evaluation import Evaluation
+from asyncfed.theory.constants import Constants, constants
+from asyncfed.theory.guarantees import Guarantee, admissible, guarantees
+from asyncfed.theory.lights import Light, lights
+from asyncfed.theory.linear_data import LinearData
+from asyncfed.theory.setting import Setting
+
+ENOUGH_ERRORS = 3.0
+"""Standard errors above a bound on an expectation at which a mean over runs is called a violation."""
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """`lights` answer the theorems' questions, `guarantees` say which apply, `runs` hold what was measured.
+
+    `path` is the bound along the first run's own path, where there is one; `voices` say how often each client is heard.
+    `violations` are sentences: there should be none, and one about P or M is a bug in AsyncFed.
+    """
+
+    name: str
+    experiment: Experiment
+    setting: Setting
+    constants: Constants
+    lights: tuple[Light, ...]
+    guarantees: tuple[Guarantee, ...]
+    runs: tuple[MeasuredRun, ...]
+    path: PathBound | None
+    drift_bound: np.ndarray | None
+    drift_note: str
+    voices: Voices
+    violations: tuple[str, ...]
+
+    @property
+    def versions(self) -> np.ndarray:
+        return np.arange((self.setting.num_versions or 0) + 1)
+
+    @property
+    def applying(self) -> tuple[Guarantee, ...]:
+        """The theorems that cover the run as it is."""
+        return tuple(g for g in self.guarantees if g.applies)
+
+    @property
+    def ok(self) -> bool:
+        """True if nothing measured contradicts what is guaranteed."""
+        return not self.violations
+
+    @property
+    def admissible(self) -> Guarantee | None:
+        """The strongest theorem that covers the run, or would with a smaller step."""
+        return admissible(self.guarantees)
+
+    def plot(self) -> Any:
+        """A Matplotlib figure: guaranteed and measured, distance and objective gap, and the client drift."""
+        from asyncfed.report.certificate_figure import certificate_figure
+        from asyncfed.report.printed import draw
+
+        return draw(certificate_figure(self))
+
+
+def is_the_papers(certificate: Certificate) -> bool:
+    """Whether it is about the paper's regression, of whose own data more can be said."""
+    return certificate.experiment.data == PaperRegression()
+
+
+def constants_of(experiment: Experiment, problem: Linear) -> Constants:
+    """The constants of an experiment's problem, for its batch size and from its own start."""
+    start = problem.init(experiment.seed, how=experiment.init).astype(np.float64)
+    return constants(LinearData.of_problem(problem), batch_size=experiment.strategy.work.batch_size, start=start)
+
+
+def certify(
+    experiment: Experiment,
+    *,
+    seeds: int = 5,
+    problem: Linear | None = None,
+    threads: int | None = None,
+    watch: Callable[[int], None] | None = None,
+) -> Certificate:
+    """Certify an experiment: its constants, its lights, and `seeds` runs on the same data (0: look, do not run).
+
+    The data stay those of the experiment's seed while clients' draws, batches and delays change from run to run, for
+    that is what the theorems' expectations are over.
+    """
+    if seeds < 0:
+        raise ConfigError(f"seeds is {seeds}; it must be 0 (do not run) or more.")
+    problem = experiment.problem() if problem is None else problem
+    found = constants_of(experiment, problem)
+    runs = []
+    for number in range(seeds):
+        asked = with_changes(
+            experiment, seed=experiment.seed + number, evaluation=Evaluation(drift=found.optimum is not None)
+        )
+        runs.append(run_experiment(asked, problem=problem, threads=threads))
+        if watch is not None:
+            watch(number + 1)
+    return _certificate(experiment, problem, found, runs, threads)
+
+
+def certificate_of(run: Run, threads: int | None = None) -> Certificate:
+    """The certificate of one run, from its journal. Bounds on expectations may be exceeded by a single run."""
+    experiment = run.experiment
+    problem = experiment.problem()
+    return _certificate(experiment, problem, constants_of(experiment, problem), [run], threads)
+
+
+def with_theory_rate(experiment: Experiment) -> tuple[Experiment, Guarantee]:
+    """The experiment at the constant rate a theorem that covers its rule advises, and that theorem."""
+    strategy = experiment.strategy
+    steady = with_changes(experiment, strategy=with_changes(strategy, schedule=ConstantRate()))
+    problem = steady.problem()
+    setting = setting_of(steady, problem.num_examples)
+    found = guarantees(setting, constants_of(steady, problem), np.arange(1))
+    best = admissible(found)
+    if best is None or best.advised_rate is None:
+        reasons = ". ".join(f"{g.name}: {g.missing[0]}" for g in found if g.name in ("R*", "R-conv", "P", "M"))
+        raise ConfigError(
+            f"No theorem covers this experiment at any learning rate. {reasons}. Change what is missing, or give a "
+            "learning rate yourself."
+        )
+    work = with_changes(strategy.work, learning_rate=best.advised_rate)
+    return with_changes(steady, strategy=with_changes(steady.strategy, work=work)), best
+
+
+def _certificate(
+    experiment: Experiment, problem: Linear, found: Constants, runs: Sequence[Run], threads: int | None
+) -> Certificate:
+    cores = threads or usable_cores()
+    setting = setting_of(experiment, problem.num_examples)
+    paths = measured(problem, found, setting, runs, cores)
+    if runs:
+        lossless = all(not (run.rounds["lost"].any() or run.rounds["dropped"].any()) for run in runs)
+        followed = [path.trajectory for path in paths if path.trajectory is not None]
+        setting = as_it_ran(setting, followed, lossless)
+        # Bounds grow with the start's distance, so the largest over the runs makes them hold for each.
+        found = replace(found, start_distance=max((float(t.distances[0]) for t in followed), default=None))
+    versions = np.arange((setting.num_versions or 0) + 1)
+    theorems = guarantees(setting, found, versions)
+    along = path_bound(problem, found, setting, paths[0], cores) if paths else None
+    return Certificate(
+        name=experiment.name,
+        experiment=experiment,
+        setting=setting,
+        constants=found,
+        lights=lights(setting, found),
+        guarantees=theorems,
+        runs=tuple(paths),
+        path=along,
+        drift_bound=drift_bound(setting, found, paths),
+        drift_note=drift_note(setting, found),
+        voices=voices(experiment, problem, runs),
+        violations=tuple(_violations(problem, found, theorems, paths, along)),
+    )
+
+
+def _violations(
+    problem: Linear,
+    found: Constants,
+    theorems: Sequence[Guarantee],
+    runs: Sequence[MeasuredRun],
+    along: PathBound | None,
+) -> list[str]:
+    """What must not happen: a run outside P or M, or a mean over runs clearly outside a bound on expectations."""
+    paths = [(run, run.trajectory.distances) for run in runs if run.trajectory is not None]
+    if not paths or found.optimum is None:
+        return []
+    rounding = 1e-10 if problem.dtype == np.float64 else 1e-4
+    slack = rounding * (1.0 + (found.start_distance or 0.0) + float(np.linalg.norm(found.optimum)))
+    said = []
+    for g in theorems:
+        if g.applies and g.distance is not None and g.covers == "every run":
+            said += [_outside(g.name, run.seed, d, g.distance, slack) for run, d in paths]
+        elif g.applies and g.distance is not None and len(paths) > 1:
+            said.append(_mean_outside(g, [d for _, d in paths], slack))
+    if along is not None:
+        said.append(_outside(along.name, paths[0][0].seed, paths[0][1], along.distance, slack))
+    return [sentence for sentence in said if sentence]
+
+
+def _outside(name: str, seed: int, distances: np.ndarray, bound: np.ndarray, slack: float) -> str:
+    above = distances - bound[: len(distances)] - slack
+    if not (above > 0).any():
+        return ""
+    version = int(above.argmax())
+    return (
+        f"{name} was VIOLATED by the run with seed {seed}: at version {version} the distance to the optimum is "
+        f"{distances[version]:.6g}, the bound {bound[version]:.6g}. Path-wise bounds hold for every run, so this is a "
+        "bug in AsyncFed; please report it with the experiment."
+    )
+
+
+def _mean_outside(g: Guarantee, paths: Sequence[np.ndarray], slack: float) -> str:
+    length = min(map(len, paths))
+    squares = np.array([d[:length] ** 2 for d in paths])
+    assert g.distance is not None
+    error = squares.std(axis=0, ddof=1) / np.sqrt(len(paths))
+    above = squares.mean(axis=0) - ENOUGH_ERRORS * error - (g.distance[:length] + slack) ** 2
+    if not (above > 0).any():
+        return ""
+    version = int(above.argmax())
+    return (
+        f"{g.name} is exceeded beyond sampling error at version {version}: the mean squared distance over {len(paths)} "
+        f"runs is {squares.mean(axis=0)[version]:.6g}, the bound {g.distance[version] ** 2:.6g}."
+    )

@@ -1,0 +1,150 @@
+"""The paper's bounds as printed, the corrected ones, and those that hold with staleness: pure functions of numbers.
+
+Horizons may be arrays, so that a whole curve comes in one call.
+"""
+
+from asyncfed.theory.bounds.convexity import bregman_lower_bound, martingale_sum_bound, perturbed_convexity
+from asyncfed.theory.bounds.delay_stability import delay_stability_limit, is_stable
+from asyncfed.theory.bounds.delayed_sequence import delayed_sequence_bound, delayed_sequence_rate
+from asyncfed.theory.bounds.hinge import subgradient_bound
+from asyncfed.theory.bounds.literature import LITERATURE, Result
+from asyncfed.theory.bounds.local_map import LocalMap, fixed_point_gap, largest_path_learning_rate, local_map
+from asyncfed.theory.bounds.path_deltas import (
+    DeltaPath,
+    delta_condition,
+    delta_path,
+    delta_path_bound,
+    delta_path_recursion,
+    largest_delta_learning_rate,
+)
+from asyncfed.theory.bounds.path_mixing import MixingPath, mixing_path, mixing_path_bound, mixing_path_recursion
+from asyncfed.theory.bounds.recursion import client_drift_bound, round_recursion
+from asyncfed.theory.bounds.sampling import (
+    appendix_line_three_as_printed,
+    appendix_line_two_as_printed,
+    appendix_terms,
+    cross_term,
+    drawn_order_bound,
+    drawn_order_sum,
+    population_variance,
+    variance_with_replacement,
+    variance_without_replacement,
+)
+from asyncfed.theory.bounds.stale_rounds import (
+    StaleNoise,
+    StaleRun,
+    delay_factor,
+    effective_step,
+    largest_effective_step,
+    largest_stale_learning_rate,
+    r_averaged,
+    r_conv_averaged,
+    r_conv_last,
+    r_last,
+    r_star_averaged,
+    r_star_last,
+    stale_noise,
+)
+from asyncfed.theory.bounds.step_condition import (
+    largest_averaging_learning_rate,
+    largest_paper_learning_rate,
+    met_from_round,
+    step_excess,
+)
+from asyncfed.theory.bounds.theorem import (
+    TheoremRun,
+    enough_rounds,
+    rounds_needed,
+    theorem_as_printed,
+    theorem_corrected,
+    theorem_exponential,
+    theorem_noise,
+    theorem_of_proof,
+    theorem_weights,
+    theorem_weights_as_printed,
+)
+from asyncfed.theory.bounds.transient import growing_weights
+from asyncfed.theory.bounds.tuning import (
+    decayed_rates,
+    decayed_transient_bound,
+    tuning_any_rates,
+    tuning_as_printed,
+    tuning_constant,
+    tuning_weights,
+    tuning_weights_as_printed,
+    weighted_average,
+)
+
+__all__ = [
+    "LITERATURE",
+    "DeltaPath",
+    "LocalMap",
+    "MixingPath",
+    "Result",
+    "StaleNoise",
+    "StaleRun",
+    "TheoremRun",
+    "appendix_line_three_as_printed",
+    "appendix_line_two_as_printed",
+    "appendix_terms",
+    "bregman_lower_bound",
+    "client_drift_bound",
+    "cross_term",
+    "decayed_rates",
+    "decayed_transient_bound",
+    "delay_factor",
+    "delay_stability_limit",
+    "delayed_sequence_bound",
+    "delayed_sequence_rate",
+    "delta_condition",
+    "delta_path",
+    "delta_path_bound",
+    "delta_path_recursion",
+    "drawn_order_bound",
+    "drawn_order_sum",
+    "effective_step",
+    "enough_rounds",
+    "fixed_point_gap",
+    "growing_weights",
+    "is_stable",
+    "largest_averaging_learning_rate",
+    "largest_delta_learning_rate",
+    "largest_effective_step",
+    "largest_paper_learning_rate",
+    "largest_path_learning_rate",
+    "largest_stale_learning_rate",
+    "local_map",
+    "martingale_sum_bound",
+    "met_from_round",
+    "mixing_path",
+    "mixing_path_bound",
+    "mixing_path_recursion",
+    "perturbed_convexity",
+    "population_variance",
+    "r_averaged",
+    "r_conv_averaged",
+    "r_conv_last",
+    "r_last",
+    "r_star_averaged",
+    "r_star_last",
+    "round_recursion",
+    "rounds_needed",
+    "stale_noise",
+    "step_excess",
+    "subgradient_bound",
+    "theorem_as_printed",
+    "theorem_corrected",
+    "theorem_exponential",
+    "theorem_noise",
+    "theorem_of_proof",
+    "theorem_weights",
+    "theorem_weights_as_printed",
+    "tuning_any_rates",
+    "tuning_as_printed",
+    "tuning_constant",
+    "tuning_weights",
+    "tuning_weights_as_printed",
+    "variance_with_replacement",
+    "variance_without_replacement",
+    "weighted_average",
+]

@@ -1,0 +1,224 @@
+"""Certificates: which theorem covers which run, and that nothing measured contradicts what is guaranteed."""
+
+import numpy as np
+import pytest
+
+import asyncfed as af
+from asyncfed.certificates import certificate as certificates
+from asyncfed.certificates import certify, with_theory_rate
+from asyncfed.certificates.paper_setting import paper_excess, paper_sentence
+from asyncfed.errors import ConfigError
+
+ALL_ROWS = 10_000
+
+
+def experiment(strategy="sync", *, rounds=30, batch_size=ALL_ROWS, l2=0.0, epochs=4, loss="least_squares", **changes):
+    """The paper's regression in small, with a constant rate."""
+    base = af.presets.regression(rounds=rounds, strategy=strategy, reading="published")
+    work = af.Work(epochs=epochs, batch_size=batch_size, learning_rate=1e-3)
+    strategy = af.replace(base.strategy, work=work, schedule=af.ConstantRate(), **changes)
+    data = af.data.PaperRegression(num_samples=400, num_features=3)
+    if loss not in ("least_squares", "mse"):
+        data = af.data.PaperClassification(num_samples=400, num_features=3)
+    model = af.replace(base.model, loss=loss, l2=l2)
+    return af.replace(base, data=data, model=model, strategy=strategy)
+
+
+def named(certificate, name):
+    return next(g for g in certificate.guarantees if g.name == name)
+
+
+def applying(certificate):
+    return {g.name for g in certificate.applying}
+
+
+def light(certificate, word):
+    return next(one for one in certificate.lights if word in one.question)
+
+
+class TestWhichTheoremApplies:
+    def test_synchronous_with_full_gradients_at_the_theory_rate(self):
+        slowed, theorem = with_theory_rate(experiment("sync"))
+        found = certify(slowed, seeds=3)
+        assert theorem.name == "R*"
+        assert {"R*", "R", "R-conv", "M"} <= applying(found)
+        assert named(found, "R*").step_factor == pytest.approx(1.0)
+        assert found.ok
+        assert found.path.name == "M along the path"
+
+    def test_a_rate_ten_times_too_large_is_said_so(self):
+        slowed, _ = with_theory_rate(experiment("sync"))
+        rate = slowed.strategy.work.learning_rate
+        faster = af.replace(
+            slowed, strategy=af.replace(slowed.strategy, work=af.replace(slowed.strategy.work, learning_rate=10 * rate))
+        )
+        found = named(certify(faster, seeds=0), "R*")
+        assert not found.applies
+        assert found.step_factor == pytest.approx(10.0)
+        assert "10 times too large" in found.obstacles[-1]
+
+    def test_steps_along_stale_deltas_are_covered_by_p_alone(self):
+        slowed, theorem = with_theory_rate(experiment("afl_delta_mean", max_staleness=3))
+        found = certify(slowed, seeds=2)
+        assert theorem.name == "P"
+        assert applying(found) == {"P"}
+        assert found.setting.observed_staleness <= 3
+        assert found.ok
+        assert "independently" in named(found, "R*").missing[0]
+
+    def test_mixing_is_covered_by_m_whatever_the_staleness(self):
+        found = certify(experiment("afl_mixing", max_staleness=20), seeds=2)
+        assert applying(found) == {"M"}
+        assert found.ok
+
+    def test_the_mean_of_latest_models_is_covered_along_the_path_only(self):
+        found = certify(experiment("afl"), seeds=1)
+        assert applying(found) == set()
+        assert found.path.name == "M along the path"
+        assert "along the recorded path only" in named(found, "M").missing[0]
+        assert found.ok
+
+    def test_a_whole_rounds_sum_is_what_the_paper_proves(self):
+        summed = experiment("afl_delta_sum", max_staleness=0, when_stale="wait")
+        found = certify(summed, seeds=0)
+        limit = named(found, "Theorem 1, corrected").largest_rate
+        assert limit == pytest.approx(1 / (6 * found.constants.smoothness * 5 * 4))
+        work = af.replace(summed.strategy.work, learning_rate=limit)
+        found = certify(af.replace(summed, strategy=af.replace(summed.strategy, work=work)), seeds=3)
+        assert "Theorem 1, corrected" in applying(found)
+        assert "Theorem 1, as printed" not in applying(found), "J < C: the printed one drops a term"
+        assert found.ok
+
+    def test_reshuffled_batches_leave_r_conv(self):
+        even = af.replace(experiment("sync", batch_size=10), split=af.data.IID())
+        assert set(even.problem().num_examples.tolist()) == {40}
+        slowed, theorem = with_theory_rate(even)
+        found = certify(slowed, seeds=3)
+        assert theorem.name == "R-conv"
+        assert {"R-conv"} <= applying(found)
+        assert "conditionally unbiased" in named(found, "R*").missing[-1]
+        assert found.ok
+
+    def test_uneven_batches_leave_the_bound_along_the_path(self):
+        found = certify(experiment("afl_mixing", batch_size=16), seeds=1)
+        assert applying(found) == set()
+        assert found.path is not None
+        assert found.ok
+
+    def test_the_published_scripts_are_described_by_nothing(self):
+        base = af.presets.regression(rounds=3, strategy="published", reading="published")
+        found = certify(base, seeds=1)
+        assert applying(found) == set()
+        assert found.path is None
+
+    def test_a_rule_is_never_paired_with_a_bound_that_does_not_cover_it(self):
+        for strategy in ("afl", "afl_mixing", "afl_delta_mean", "afl_delta_sum", "fedbuff", "fedasync", "cyclic"):
+            found = certify(experiment(strategy, rounds=4), seeds=1)
+            form = found.setting.rule.form
+            assert "P" not in applying(found) or form == "deltas"
+            assert "M" not in applying(found) or form == "models"
+            assert not {"R*", "R", "R-conv", "Theorem 1, corrected"} & applying(found)
+            assert found.ok
+
+    @pytest.mark.parametrize("loss", ["logistic", "squared_hinge"])
+    def test_smooth_classification_with_a_penalty_has_path_bounds(self, loss):
+        found = certify(
+            experiment("afl_mixing", loss=loss, l2=0.1, batch_size=16, rounds=10, max_staleness=30), seeds=1
+        )
+        assert applying(found) == {"M"}
+        assert found.path.name == "M along the path"
+        assert found.ok
+
+    def test_plain_hinge_has_the_subgradient_bound_and_no_other(self):
+        found = certify(experiment("sync", loss="hinge", rounds=10), seeds=2)
+        assert applying(found) == {"hinge"}
+        assert light(found, "Smooth").state == "no"
+        measured = np.mean([run.averaged_gap for run in found.runs], axis=0)
+        assert (measured <= named(found, "hinge").gap[found.runs[0].versions]).all()
+
+
+class TestLights:
+    def test_the_text_preset(self):
+        found = certify(af.presets.regression(rounds=400), seeds=0)
+        states = {one.question.split("?")[0]: one.state for one in found.lights}
+        assert states["Smooth"] == "yes"
+        assert states["Constant step"] == "no"
+        assert states["Staleness bounded"] == "no"
+        assert light(found, "paper's step").factor > 100
+
+    def test_declared_and_observed_staleness_are_both_told(self):
+        found = certify(experiment("afl_mixing", max_staleness=4, rounds=5), seeds=1)
+        assert light(found, "Staleness").answer.startswith("at most 4 versions; observed")
+
+    def test_enough_rounds(self):
+        assert light(certify(experiment("sync", rounds=3), seeds=0), "Enough").state == "no"
+        assert light(certify(experiment("sync", rounds=5000), seeds=0), "Enough").state == "yes"
+
+    def test_a_delay_aware_rate_that_never_changed_counts_as_constant(self):
+        base = experiment("sync", rounds=3)
+        adaptive = af.replace(base.strategy, schedule=af.DelayAware(over="nothing"))
+        same_speed = af.replace(base, strategy=adaptive, delays=af.delays.Delays())
+        assert light(certify(same_speed, seeds=0), "Constant").state == "no"
+        assert light(certify(same_speed, seeds=1), "Constant").state == "yes"
+
+
+class TestTheoryRate:
+    def test_without_a_declared_bound_deltas_have_none(self):
+        with pytest.raises(ConfigError, match=r"No theorem covers .*max_staleness"):
+            with_theory_rate(experiment("afl_delta_mean"))
+
+    def test_plain_hinge_has_none(self):
+        with pytest.raises(ConfigError, match="not smooth"):
+            with_theory_rate(af.presets.svm(rounds=3))
+
+    def test_the_schedule_becomes_constant(self):
+        slowed, _ = with_theory_rate(af.replace(experiment("afl_mixing", max_staleness=5), name="x"))
+        assert slowed.strategy.schedule == af.ConstantRate()
+
+
+class TestThePapersOwnData:
+    def test_factors_of_the_worked_example(self):
+        assert paper_excess("least_squares") == pytest.approx((18.10, 126.7), rel=5e-4)
+        assert paper_excess("mse") == pytest.approx((36.19, 253.3), rel=5e-4)
+        assert "18.1x / 126.7x" in paper_sentence()
+        assert "36.2x / 253.3x" in paper_sentence()
+
+
+class TestViolations:
+    def test_a_run_outside_a_path_wise_bound_is_called_a_bug(self):
+        said = certificates._outside("M", 7, np.array([2.0, 1.9]), np.array([2.0, 1.0]), 1e-10)
+        assert "VIOLATED by the run with seed 7" in said
+        assert "bug in AsyncFed" in said
+        assert certificates._outside("M", 7, np.array([2.0, 0.9]), np.array([2.0, 1.0]), 1e-10) == ""
+
+    def test_a_mean_is_judged_with_its_sampling_error(self):
+        slowed, _ = with_theory_rate(experiment("sync", rounds=3))
+        bound = named(certify(slowed, seeds=0), "R*")
+        inside = [bound.distance * factor for factor in (0.9, 1.0, 1.05)]
+        assert certificates._mean_outside(bound, inside, 0.0) == ""
+        outside = [bound.distance * factor for factor in (1.5, 1.51, 1.49)]
+        assert "exceeded beyond sampling error" in certificates._mean_outside(bound, outside, 0.0)
+
+
+def test_a_run_gives_its_own_certificate(tmp_path):
+    af.run(experiment("afl_mixing", rounds=5, max_staleness=9), out=tmp_path / "run.sqlite")
+    found = af.load(tmp_path / "run.sqlite").certificate()
+    assert len(found.runs) == 1
+    assert applying(found) == {"M"}
+    assert found.plot().axes
+
+
+def test_drift_stands_beside_its_bound():
+    summed = experiment("afl_delta_sum", max_staleness=0, when_stale="wait", rounds=20)
+    limit = named(certify(summed, seeds=0), "Theorem 1, corrected").largest_rate
+    work = af.replace(summed.strategy.work, learning_rate=limit)
+    found = certify(af.replace(summed, strategy=af.replace(summed.strategy, work=work)), seeds=3)
+    drift = np.mean([run.drift[1:] for run in found.runs], axis=0)
+    assert found.drift_note == "Lemma 6 holds here."
+    assert (drift <= found.drift_bound).all()
+
+
+def test_the_same_experiment_gives_the_same_certificate():
+    one, two = (certify(experiment("afl_mixing", rounds=4), seeds=2, threads=threads) for threads in (1, 2))
+    assert one.path.distance.tobytes() == two.path.distance.tobytes()
+    assert [r.gap.tobytes() for r in one.runs] == [r.gap.tobytes() for r in two.runs]

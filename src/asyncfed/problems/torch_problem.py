@@ -149,7 +149,7 @@ class TorchProblem:
         """k independent trainings, to the last bit the same alone, together and on any number of threads."""
         starts = self._checked(starts)
         tickets = self._tickets(starts, clients, works, keys)
-        trained = np.empty_like(starts)
+        trained = starts if overwrite and starts.flags.writeable else np.empty_like(starts)
         stack = self._stack
 
         def run(first: int, last: int) -> None:

@@ -22,6 +22,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import one_hot
 
 from asyncfed.core.types import Work
 from asyncfed.kernels.orders import fill_schedule
@@ -32,6 +33,7 @@ from asyncfed.problems.torch_replica import tensor_of
 _ALIGNMENT = 64
 _NUMBERS_AT_ONCE = 1 << 20
 _MOST_AT_ONCE = 64
+_MOST_OUTPUTS = 1024
 
 
 class Layer(NamedTuple):
@@ -67,9 +69,8 @@ def layers_of(module: nn.Module, loss: Loss, row_shape: tuple[int, ...]) -> list
     parts = list(_parts(module))
     if loss.name not in ("cross_entropy", "mse") or any(part is None for part in parts) or _is_touched(module):
         return None
-    if len(row_shape) != 1:
-        if not parts or type(parts[0]) is not nn.Flatten:
-            return None
+    if len(row_shape) != 1 and type(parts[0]) is not nn.Flatten:
+        return None
     layers: list[Layer] = []
     place = 0
     for part in parts:
@@ -83,7 +84,8 @@ def layers_of(module: nn.Module, loss: Loss, row_shape: tuple[int, ...]) -> list
                 return None
             layers[-1] = layers[-1]._replace(rectified=True)
     distinct = len({id(part) for part in parts if isinstance(part, nn.Linear)}) == len(layers)
-    return layers if layers and distinct and not layers[-1].rectified else None
+    possible = layers and distinct and not layers[-1].rectified and layers[-1].outputs <= _MOST_OUTPUTS
+    return layers if possible else None
 
 
 def _parts(module: nn.Module) -> Iterator[nn.Module | None]:
@@ -114,113 +116,123 @@ class Paths(NamedTuple):
     squares: Array
 
 
+class Places(NamedTuple):
+    """Where a layer's numbers lie in an array of params (k, p): views of shape (k, outputs, inputs) and (k, outputs)."""
+
+    weight: Tensor
+    bias: Tensor | None
+
+
+def _places(params: Tensor, layers: Sequence[Layer]) -> list[Places]:
+    found = []
+    for layer in layers:
+        weight = params[:, layer.weight : layer.weight + layer.outputs * layer.inputs]
+        bias = None if layer.bias is None else params[:, layer.bias : layer.bias + layer.outputs]
+        found.append(Places(weight.view(-1, layer.outputs, layer.inputs), bias))
+    return found
+
+
 class Stack:
     """Trains tickets on the rows `x` (n, d), `y` (n,) or (n, outputs)."""
 
     def __init__(self, layers: Sequence[Layer], loss: Loss, x: Tensor, y: Tensor) -> None:
         self._layers = list(layers)
         self._classes = loss.name == "cross_entropy"
-        self._x, self._y = x.flatten(1), y.reshape(len(y), -1)
+        self._x = x.flatten(1)
         last = self._layers[-1]
-        self.num_params = (last.weight if last.bias is None else last.bias) + (
-            last.outputs * last.inputs if last.bias is None else last.outputs
-        )
+        self._targets = one_hot(y, last.outputs).to(x.dtype) if self._classes else y.reshape(len(y), -1)
+        self.num_params = last.weight + last.outputs * (last.inputs + (last.bias is not None))
         per_row = _ALIGNMENT // x.element_size()
         self._stride = -(-self.num_params // per_row) * per_row
         self._at_once = max(1, min(_MOST_AT_ONCE, _NUMBERS_AT_ONCE // self._stride))
+        self._spaces: list[Tensor] = []
 
     def train(self, starts: Array, tickets: Sequence[Ticket], trained: Array, paths: Paths | None = None) -> None:
-        """Write the params that each ticket arrives at from its row of `starts` into its row of `trained`."""
+        """Write the params that each ticket arrives at from its row of `starts` into its row of `trained`.
+
+        The two may be the same array.
+        """
         groups = defaultdict(list)
         for ticket in sorted(tickets, key=lambda t: -t.steps):
             groups[ticket.batch, ticket.work.momentum or 0.0, ticket.work.proximal > 0].append(ticket)
+        space = self._spaces.pop() if self._spaces else torch.zeros(self._at_once, self._stride).to(self._x)
         with torch.no_grad():
             for (batch, momentum, _), alike in groups.items():
                 waiting = iter(alike)
                 while group := list(islice(waiting, self._at_once)):
-                    self._train_group(starts, group, batch, momentum, trained, paths)
+                    params = space[: len(group), : self.num_params]
+                    places = [ticket.place for ticket in group]
+                    for slot, place in enumerate(places):
+                        params[slot].copy_(tensor_of(starts[place]))
+                    self._train_group(params, group, batch, momentum, paths)
+                    for place, row in zip(places, params.cpu().numpy(), strict=True):
+                        trained[place] = row
+        self._spaces.append(space)
 
     def _train_group(
-        self, starts: Array, group: list[Ticket], batch: int, momentum: float, trained: Array, paths: Paths | None
+        self, params: Tensor, group: list[Ticket], batch: int, momentum: float, paths: Paths | None
     ) -> None:
-        places = [ticket.place for ticket in group]
-        like = {"dtype": self._x.dtype, "device": self._x.device}
-        wide = torch.zeros(len(group), self._stride, **like)
-        params = wide[:, : self.num_params]
-        params.copy_(tensor_of(starts[places]))
+        """Train the rows of `params` in place."""
         plan = _plan(group, batch, momentum, self._x)
         origin = params.clone() if plan.pulled or paths is not None else params
-        velocity = torch.zeros_like(wide)[:, : self.num_params] if momentum else None
-        for step in range(group[0].steps):
-            active = plan.active[step]
-            now = params[:active]
+        velocity = self._like(params) if momentum else params
+        keep, sign = (momentum, 1.0) if momentum else (1.0, -1.0)
+        active = 0
+        for step, still_active in enumerate(plan.active):
+            if still_active != active:
+                active = still_active
+                now, moving = params[:active], velocity[:active]
+                own, into = _places(now, self._layers), _places(moving, self._layers)
             if paths is not None:
-                _note(paths, places[:active], now, origin[:active])
+                _note(paths, [ticket.place for ticket in group[:active]], now, origin[:active])
             pull = (now - origin[:active]).mul_(plan.pulls[:active, step]) if plan.pulled else None
-            if velocity is None:
-                self._step(now, now, plan.rows[:active, step], plan.weights[:active, step], 1.0, -1.0)
-                if pull is not None:
-                    now.sub_(pull)
-            else:
-                moving = velocity[:active]
-                self._step(now, moving, plan.rows[:active, step], plan.weights[:active, step], momentum, 1.0)
-                if pull is not None:
-                    moving.add_(pull)
+            self._step(own, into, plan.rows[:active, step], plan.weights[:active, step], keep, sign)
+            if pull is not None:
+                moving.add_(pull, alpha=sign)
+            if momentum:
                 now.sub_(moving.mul(plan.rates[:active, step]))
-        trained[places] = params.cpu().numpy()
 
-    def _step(self, params: Tensor, into: Tensor, rows: Tensor, weights: Tensor, keep: float, sign: float) -> None:
+    def _like(self, params: Tensor) -> Tensor:
+        """Zeros, each row of which begins at a multiple of 64 bytes."""
+        return torch.zeros(len(params), self._stride).to(params)[:, : self.num_params]
+
+    def _step(
+        self, params: list[Places], into: list[Places], rows: Tensor, weights: Tensor, keep: float, sign: float
+    ) -> None:
         """`into <- keep * into + sign * gradient`, the gradient being that of each ticket's weighted sum of losses."""
-        count, batch = rows.shape
         chosen = rows.reshape(-1)
-        below = self._x.index_select(0, chosen).view(count, batch, -1)
-        targets = self._y.index_select(0, chosen).view(count, batch, -1)
+        below = self._x.index_select(0, chosen).view(*rows.shape, -1)
         inputs = []
-        for layer in self._layers:
+        for layer, own in zip(self._layers, params, strict=True):
             inputs.append(below)
-            below = _forward(params, layer, below)
-        slopes = self._slopes(below, targets, weights)
-        for layer, under in zip(reversed(self._layers), reversed(inputs), strict=True):
-            lower = None
-            if layer.weight > 0:
-                lower = torch.bmm(slopes, _weight(params, layer))
-                if self._rectified_below(layer):
-                    lower = torch.ops.aten.threshold_backward(lower, under, 0)
-            _weight(into, layer).baddbmm_(slopes.transpose(1, 2), under, beta=keep, alpha=sign)
-            if layer.bias is not None:
-                bias = into[:, layer.bias : layer.bias + layer.outputs]
-                if keep != 1.0:
-                    bias.mul_(keep)
-                bias.add_(slopes.sum(1), alpha=sign)
-            if lower is not None:
-                slopes = lower
-
-    def _slopes(self, outputs: Tensor, targets: Tensor, weights: Tensor) -> Tensor:
-        """The derivative of the weighted sum of the rows' losses by the outputs."""
-        if self._classes:
-            slopes = torch.softmax(outputs, 2)
-            slopes.scatter_add_(2, targets, slopes.new_full((), -1.0).expand(targets.shape))
-        else:
-            slopes = outputs - targets
-            slopes.mul_(2.0 / outputs.shape[2])
-        return slopes.mul_(weights.unsqueeze(2))
-
-    def _rectified_below(self, layer: Layer) -> bool:
-        return self._layers[self._layers.index(layer) - 1].rectified
+            below = _forward(own, below)
+            if layer.rectified:
+                below.relu_()
+        slopes = torch.softmax(below, 2) if self._classes else below
+        slopes.sub_(self._targets.index_select(0, chosen).view(slopes.shape))
+        if not self._classes:
+            slopes.mul_(2.0 / slopes.shape[2])
+        slopes.mul_(weights.unsqueeze(2))
+        for number in range(len(params) - 1, -1, -1):
+            lower = torch.bmm(slopes, params[number].weight) if number else slopes
+            _add_gradient(into[number], slopes, inputs[number], keep, sign)
+            if number and self._layers[number - 1].rectified:
+                lower = torch.ops.aten.threshold_backward(lower, inputs[number], 0)
+            slopes = lower
 
 
-def _weight(params: Tensor, layer: Layer) -> Tensor:
-    size = layer.outputs * layer.inputs
-    return params[:, layer.weight : layer.weight + size].unflatten(1, (layer.outputs, layer.inputs))
+def _forward(own: Places, below: Tensor) -> Tensor:
+    if own.bias is None:
+        return torch.bmm(below, own.weight.transpose(1, 2))
+    return torch.baddbmm(own.bias.unsqueeze(1), below, own.weight.transpose(1, 2))
 
 
-def _forward(params: Tensor, layer: Layer, below: Tensor) -> Tensor:
-    weight = _weight(params, layer).transpose(1, 2)
-    if layer.bias is None:
-        outputs = torch.bmm(below, weight)
-    else:
-        outputs = torch.baddbmm(params[:, layer.bias : layer.bias + layer.outputs].unsqueeze(1), below, weight)
-    return outputs.relu_() if layer.rectified else outputs
+def _add_gradient(into: Places, slopes: Tensor, inputs: Tensor, keep: float, sign: float) -> None:
+    into.weight.baddbmm_(slopes.transpose(1, 2), inputs, beta=keep, alpha=sign)
+    if into.bias is not None:
+        if keep != 1.0:
+            into.bias.mul_(keep)
+        into.bias.add_(slopes.sum(1), alpha=sign)
 
 
 class Plan(NamedTuple):

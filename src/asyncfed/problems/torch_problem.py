@@ -66,7 +66,8 @@ class TorchProblem:
         self._draws = draws(self._template, self._x[[0, -1]], self._device)
         self._free = [Replica(self._template, self._device)]
         self._adapt()
-        layers = layers_of(self._template, self._loss, tuple(self._x.shape[1:])) if together else None
+        possible = together and self._device.type == "cpu" and self._x.is_floating_point()
+        layers = layers_of(self._template, self._loss, tuple(self._x.shape[1:])) if possible else None
         self._stack = None if layers is None else Stack(layers, self._loss, self._x, self._y)
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -6,7 +6,8 @@ is written below. The params of k tickets lie in one array (k, p), and a step of
 The bytes of a ticket's result do not depend on who else is in the group, so that resuming, threads and the order of
 events cannot change a run. That rests on four things, and tests hold them:
 
-* every ticket's params begin at a multiple of 64 bytes, since a matrix product may round differently elsewhere;
+* every operand of every ticket begins at a multiple of 64 bytes, since a matrix product may round differently
+  elsewhere: widths are filled up with zeros to a multiple of 64 bytes, so no product is a narrow one either;
 * torch computes on one thread, since several share the rows of a product out;
 * a step with fewer rows is filled up with rows of weight 0, since a product's rounding depends on its shape;
 * elementwise steps are single additions and multiplications, which round alike in any place of a vector.
@@ -16,6 +17,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from itertools import islice
 from typing import NamedTuple
 
@@ -28,12 +30,12 @@ from asyncfed.core.types import Work
 from asyncfed.kernels.orders import fill_schedule
 from asyncfed.problems.protocol import Array
 from asyncfed.problems.torch_losses import Loss
-from asyncfed.problems.torch_replica import tensor_of
 
 _ALIGNMENT = 64
 _NUMBERS_AT_ONCE = 1 << 20
 _MOST_AT_ONCE = 64
 _MOST_OUTPUTS = 1024
+_IMPOSSIBLE = -1e30
 
 
 class Layer(NamedTuple):
@@ -116,36 +118,70 @@ class Paths(NamedTuple):
     squares: Array
 
 
-class Places(NamedTuple):
-    """Where a layer's numbers lie in an array of params (k, p): views of shape (k, outputs, inputs) and (k, outputs)."""
+class Slots:
+    """Room for the params of several tickets, widths filled up. `array` and `tensor` are the same memory (k, stride)."""
 
-    weight: Tensor
-    bias: Tensor | None
+    def __init__(self, count: int, layers: Sequence[Layer], classes: bool, dtype: torch.dtype) -> None:
+        unit = _ALIGNMENT // dtype.itemsize
+        self._layers = layers
+        self._sizes = [(_filled(layer.outputs, unit), _filled(layer.inputs, unit)) for layer in layers]
+        stride = sum(outputs * inputs + outputs for outputs, inputs in self._sizes)
+        self.tensor = torch.zeros(count, stride, dtype=dtype)
+        self._parts = self.parts(count)
+        if classes:  # outputs that are not there must never be the answer
+            self._parts[-1][1][:, layers[-1].outputs :] = _IMPOSSIBLE
 
+    def parts(self, count: int) -> list[tuple[Tensor, Tensor]]:
+        """Each layer's (weight, bias) of the first `count` slots: (k, outputs, inputs) and (k, outputs)."""
+        first, found = 0, []
+        for outputs, inputs in self._sizes:
+            middle = first + outputs * inputs
+            weight = self.tensor[:count, first:middle].view(count, outputs, inputs)
+            found.append((weight, self.tensor[:count, middle : middle + outputs]))
+            first = middle + outputs
+        return found
 
-def _places(params: Tensor, layers: Sequence[Layer]) -> list[Places]:
-    found = []
-    for layer in layers:
-        weight = params[:, layer.weight : layer.weight + layer.outputs * layer.inputs]
-        bias = None if layer.bias is None else params[:, layer.bias : layer.bias + layer.outputs]
-        found.append(Places(weight.view(-1, layer.outputs, layer.inputs), bias))
-    return found
+    def load(self, rows: Sequence[Array]) -> None:
+        for layer, (weight, bias) in zip(self._layers, self._arrays, strict=True):
+            size = layer.outputs * layer.inputs
+            for slot, row in enumerate(rows):
+                values = row[layer.weight : layer.weight + size].reshape(layer.outputs, layer.inputs)
+                weight[slot, : layer.outputs, : layer.inputs] = values
+                if layer.bias is not None:
+                    bias[slot, : layer.outputs] = row[layer.bias : layer.bias + layer.outputs]
+
+    def store(self, rows: Sequence[Array]) -> None:
+        """Write the params of the first slots into these rows."""
+        for layer, (weight, bias) in zip(self._layers, self._arrays, strict=True):
+            size = layer.outputs * layer.inputs
+            for slot, row in enumerate(rows):
+                place = row[layer.weight : layer.weight + size].reshape(layer.outputs, layer.inputs)
+                place[:] = weight[slot, : layer.outputs, : layer.inputs]
+                if layer.bias is not None:
+                    row[layer.bias : layer.bias + layer.outputs] = bias[slot, : layer.outputs]
+
+    @cached_property
+    def _arrays(self) -> list[tuple[Array, Array]]:
+        return [(weight.numpy(), bias.numpy()) for weight, bias in self._parts]
 
 
 class Stack:
-    """Trains tickets on the rows `x` (n, d), `y` (n,) or (n, outputs)."""
+    """Trains tickets on the rows `x` (n, …), `y` (n,) or (n, outputs), on the CPU."""
 
     def __init__(self, layers: Sequence[Layer], loss: Loss, x: Tensor, y: Tensor) -> None:
         self._layers = list(layers)
         self._classes = loss.name == "cross_entropy"
-        self._x = x.flatten(1)
-        last = self._layers[-1]
-        self._targets = one_hot(y, last.outputs).to(x.dtype) if self._classes else y.reshape(len(y), -1)
-        self.num_params = last.weight + last.outputs * (last.inputs + (last.bias is not None))
-        per_row = _ALIGNMENT // x.element_size()
-        self._stride = -(-self.num_params // per_row) * per_row
-        self._at_once = max(1, min(_MOST_AT_ONCE, _NUMBERS_AT_ONCE // self._stride))
-        self._spaces: list[Tensor] = []
+        outputs, unit = self._layers[-1].outputs, _ALIGNMENT // x.element_size()
+        targets = one_hot(y, outputs).to(x.dtype) if self._classes else y.reshape(len(y), -1)
+        self._x, self._targets = _widened(x.flatten(1), unit), _widened(targets, unit)
+        self._slope = 2.0 / outputs
+        self._at_once = 1
+        stride = self._slots().tensor.shape[1]
+        self._at_once = max(1, min(_MOST_AT_ONCE, _NUMBERS_AT_ONCE // stride))
+        self._free: list[tuple[Slots, Slots]] = []
+
+    def _slots(self) -> Slots:
+        return Slots(self._at_once, self._layers, self._classes, self._x.dtype)
 
     def train(self, starts: Array, tickets: Sequence[Ticket], trained: Array, paths: Paths | None = None) -> None:
         """Write the params that each ticket arrives at from its row of `starts` into its row of `trained`.
@@ -155,84 +191,110 @@ class Stack:
         groups = defaultdict(list)
         for ticket in sorted(tickets, key=lambda t: -t.steps):
             groups[ticket.batch, ticket.work.momentum or 0.0, ticket.work.proximal > 0].append(ticket)
-        space = self._spaces.pop() if self._spaces else torch.zeros(self._at_once, self._stride).to(self._x)
+        slots, moving = self._free.pop() if self._free else (self._slots(), self._slots())
         with torch.no_grad():
             for (batch, momentum, _), alike in groups.items():
                 waiting = iter(alike)
                 while group := list(islice(waiting, self._at_once)):
-                    params = space[: len(group), : self.num_params]
-                    places = [ticket.place for ticket in group]
-                    for slot, place in enumerate(places):
-                        params[slot].copy_(tensor_of(starts[place]))
-                    self._train_group(params, group, batch, momentum, paths)
-                    for place, row in zip(places, params.cpu().numpy(), strict=True):
-                        trained[place] = row
-        self._spaces.append(space)
+                    slots.load([starts[ticket.place] for ticket in group])
+                    self._train_group(slots, moving, group, batch, momentum, paths)
+                    slots.store([trained[ticket.place] for ticket in group])
+        self._free.append((slots, moving))
 
     def _train_group(
-        self, params: Tensor, group: list[Ticket], batch: int, momentum: float, paths: Paths | None
+        self, slots: Slots, moving: Slots, group: list[Ticket], batch: int, momentum: float, paths: Paths | None
     ) -> None:
-        """Train the rows of `params` in place."""
+        """Train the params in the first slots; with momentum, their velocities are in `moving`."""
         plan = _plan(group, batch, momentum, self._x)
-        origin = params.clone() if plan.pulled or paths is not None else params
-        velocity = self._like(params) if momentum else params
-        keep, sign = (momentum, 1.0) if momentum else (1.0, -1.0)
+        origin = slots.tensor[: len(group)].clone() if plan.pulled else slots.tensor
+        if momentum:
+            moving.tensor.zero_()
+        into, keep, sign = (moving, momentum, 1.0) if momentum else (slots, 1.0, -1.0)
+        before = _Before() if paths is not None else None
         active = 0
         for step, still_active in enumerate(plan.active):
             if still_active != active:
                 active = still_active
-                now, moving = params[:active], velocity[:active]
-                own, into = _places(now, self._layers), _places(moving, self._layers)
-            if paths is not None:
-                _note(paths, [ticket.place for ticket in group[:active]], now, origin[:active])
+                now, changed = slots.tensor[:active], into.tensor[:active]
+                own, places = slots.parts(active), into.parts(active)
+            if paths is not None and before is not None:
+                before.note(paths, slots, [ticket.place for ticket in group[:active]])
             pull = (now - origin[:active]).mul_(plan.pulls[:active, step]) if plan.pulled else None
-            self._step(own, into, plan.rows[:active, step], plan.weights[:active, step], keep, sign)
+            self._step(own, places, plan.rows[:active, step], plan.weights[:active, step], keep, sign)
             if pull is not None:
-                moving.add_(pull, alpha=sign)
+                changed.add_(pull, alpha=sign)
             if momentum:
-                now.sub_(moving.mul(plan.rates[:active, step]))
-
-    def _like(self, params: Tensor) -> Tensor:
-        """Zeros, each row of which begins at a multiple of 64 bytes."""
-        return torch.zeros(len(params), self._stride).to(params)[:, : self.num_params]
+                now.sub_(changed.mul(plan.rates[:active, step]))
 
     def _step(
-        self, params: list[Places], into: list[Places], rows: Tensor, weights: Tensor, keep: float, sign: float
+        self,
+        params: list[tuple[Tensor, Tensor]],
+        into: list[tuple[Tensor, Tensor]],
+        rows: Tensor,
+        weights: Tensor,
+        keep: float,
+        sign: float,
     ) -> None:
         """`into <- keep * into + sign * gradient`, the gradient being that of each ticket's weighted sum of losses."""
         chosen = rows.reshape(-1)
         below = self._x.index_select(0, chosen).view(*rows.shape, -1)
         inputs = []
-        for layer, own in zip(self._layers, params, strict=True):
+        for layer, (weight, bias) in zip(self._layers, params, strict=True):
             inputs.append(below)
-            below = _forward(own, below)
+            below = torch.baddbmm(bias.unsqueeze(1), below, weight.transpose(1, 2))
             if layer.rectified:
                 below.relu_()
         slopes = torch.softmax(below, 2) if self._classes else below
         slopes.sub_(self._targets.index_select(0, chosen).view(slopes.shape))
         if not self._classes:
-            slopes.mul_(2.0 / slopes.shape[2])
+            slopes.mul_(self._slope)
         slopes.mul_(weights.unsqueeze(2))
         for number in range(len(params) - 1, -1, -1):
-            lower = torch.bmm(slopes, params[number].weight) if number else slopes
-            _add_gradient(into[number], slopes, inputs[number], keep, sign)
+            lower = torch.bmm(slopes, params[number][0]) if number else slopes
+            self._add_gradient(number, into[number], slopes, inputs[number], keep, sign)
             if number and self._layers[number - 1].rectified:
                 lower = torch.ops.aten.threshold_backward(lower, inputs[number], 0)
             slopes = lower
 
+    def _add_gradient(
+        self, number: int, into: tuple[Tensor, Tensor], slopes: Tensor, inputs: Tensor, keep: float, sign: float
+    ) -> None:
+        weight, bias = into
+        weight.baddbmm_(slopes.transpose(1, 2), inputs, beta=keep, alpha=sign)
+        if self._layers[number].bias is not None:
+            if keep != 1.0:
+                bias.mul_(keep)
+            bias.add_(slopes.sum(1), alpha=sign)
 
-def _forward(own: Places, below: Tensor) -> Tensor:
-    if own.bias is None:
-        return torch.bmm(below, own.weight.transpose(1, 2))
-    return torch.baddbmm(own.bias.unsqueeze(1), below, own.weight.transpose(1, 2))
+
+class _Before:
+    """The params of a group as they were at its start, to measure paths from."""
+
+    def __init__(self) -> None:
+        self._start: Array | None = None
+
+    def note(self, paths: Paths, slots: Slots, places: list[int]) -> None:
+        now = np.empty((len(places), paths.sums.shape[1]), slots.tensor.numpy().dtype)
+        slots.store(list(now))
+        if self._start is None:
+            self._start = now
+        gaps = now.astype(np.float64) - self._start[: len(places)]
+        paths.sums[places] += gaps
+        paths.squares[places] += np.einsum("kp,kp->k", gaps, gaps)
 
 
-def _add_gradient(into: Places, slopes: Tensor, inputs: Tensor, keep: float, sign: float) -> None:
-    into.weight.baddbmm_(slopes.transpose(1, 2), inputs, beta=keep, alpha=sign)
-    if into.bias is not None:
-        if keep != 1.0:
-            into.bias.mul_(keep)
-        into.bias.add_(slopes.sum(1), alpha=sign)
+def _filled(width: int, unit: int) -> int:
+    return -(-width // unit) * unit
+
+
+def _widened(rows: Tensor, unit: int) -> Tensor:
+    """The rows with zeros up to a width that is a multiple of `unit`."""
+    width = _filled(rows.shape[1], unit)
+    if width == rows.shape[1]:
+        return rows
+    wide = rows.new_zeros(len(rows), width)
+    wide[:, : rows.shape[1]] = rows
+    return wide
 
 
 class Plan(NamedTuple):
@@ -268,9 +330,3 @@ def _plan(group: list[Ticket], batch: int, momentum: float, like: Tensor) -> Pla
     pulls = proximal if momentum else proximal * rates
     moved = (torch.from_numpy(part).to(like.device, like.dtype) for part in (weights, rates, pulls + 0 * rates))
     return Plan(torch.from_numpy(rows).to(like.device), *moved, bool(proximal.any()), active.tolist())
-
-
-def _note(paths: Paths, places: list[int], now: Tensor, origin: Tensor) -> None:
-    gaps = (now.double() - origin.double()).cpu().numpy()
-    paths.sums[places] += gaps
-    paths.squares[places] += np.einsum("kp,kp->k", gaps, gaps)

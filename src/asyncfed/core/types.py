@@ -20,8 +20,8 @@ class Work(Config):
     `proximal/2 * |w - w_start|^2`. `start` says which model it starts from: the server's, handed out with the
     ticket, or the client's own last one (the published scripts never download).
 
-    `momentum` m is the heavy ball's: v <- m v + gradient, w <- w - step v, from v = 0 in each ticket. Without it the field
-    is UNSET, which is false and is not written down, so that works without momentum read as they always did.
+    `momentum` m is the heavy ball's: v <- m v + gradient, w <- w - step v, from v = 0 in each ticket. Without it the
+    field is UNSET, which is false and is not written down, so that works without momentum read as they always did.
     """
 
     epochs: int = 1

@@ -1,4 +1,4 @@
-"""In which order a ticket reads its client's rows, for trainers that are not compiled: the order of `kernels/sgd.py`."""
+"""In which order a ticket reads its client's rows: the order of `kernels/sgd.py`, for trainers written elsewhere."""
 
 from __future__ import annotations
 
@@ -52,7 +52,9 @@ def epoch_orders(key: int, num_rows: int, epochs: int) -> Array:
     return orders
 
 
-def fill_schedule(key: int, num_rows: int, first_row: int, epochs: int, batch: int, rows: Array, weights: Array) -> None:
+def fill_schedule(
+    key: int, num_rows: int, first_row: int, epochs: int, batch: int, rows: Array, weights: Array
+) -> None:
     """Which rows each step of a ticket reads, and what each weighs in the step's mean.
 
     `rows` (steps, batch) gets numbers from `first_row` on, `weights` 1/size. A step with fewer rows than `batch` is

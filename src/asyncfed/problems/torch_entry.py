@@ -42,6 +42,4 @@ def torch(
             f"PyTorch problems need {error.name}, which is not installed. Install it with `pip install "
             "'asyncfed[torch]'`."
         ) from error
-    return TorchProblem(
-        model_fn, loss_fn, clients, metrics=metrics, test=test, device=device, together=together
-    )
+    return TorchProblem(model_fn, loss_fn, clients, metrics=metrics, test=test, device=device, together=together)

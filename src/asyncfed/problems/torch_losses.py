@@ -98,6 +98,6 @@ def _settings(module: nn.Module) -> dict[str, Any]:
 
 
 def accuracy(outputs: Tensor, targets: Tensor) -> Tensor:
-    """1 for each row whose largest output is that of its class (dimension 1), else 0; a mean where a row has several."""
+    """1 for each row whose largest output (along dimension 1) is its class, else 0; a mean where a row has several."""
     right = (outputs.argmax(1) == targets).to(torch.float32)
     return right if right.ndim == 1 else right.flatten(1).mean(1)

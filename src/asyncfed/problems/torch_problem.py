@@ -23,9 +23,9 @@ from asyncfed.kernels.threads import run_split
 from asyncfed.problems.protocol import Array, Initialisation, PackedData
 from asyncfed.problems.torch_clients import TensorClients
 from asyncfed.problems.torch_losses import CLASSES, Loss, accuracy
-from asyncfed.problems.torch_measure import Measured, Measuring
+from asyncfed.problems.torch_measure import Measuring
 from asyncfed.problems.torch_replica import Path, Replica, draws, one_thread, seeded, tensor_of
-from asyncfed.problems.torch_rows import class_numbers, features, targets_like
+from asyncfed.problems.torch_rows import check_targets, class_numbers, features, targets_like
 from asyncfed.problems.torch_stack import Paths, Stack, Ticket, layers_of
 from asyncfed.problems.torch_text import module_text, params_digest, text_of
 
@@ -104,7 +104,8 @@ class TorchProblem:
         shapes, wanted = ({k: tuple(t.shape) for k, t in some.items()} for some in (tensors, _tensors(self._template)))
         if shapes != wanted:
             raise ConfigError("model_fn gives modules of different shapes; it must give the same structure each time.")
-        return torch.cat([t.detach().reshape(-1) for t in tensors.values()]).cpu().numpy().astype(self.dtype)
+        params: Array = torch.cat([t.detach().reshape(-1) for t in tensors.values()]).cpu().numpy()
+        return params
 
     def module(self, params: Array) -> nn.Module:
         """A module of your own with these params, on the CPU and ready to predict."""
@@ -187,7 +188,7 @@ class TorchProblem:
         return np.array([t.steps for t in tickets], np.float64), paths.sums, paths.squares
 
     def _train_one(self, start: Array, ticket: Ticket, path: Path | None = None) -> Array:
-        place, first, count, work, key = ticket
+        _, first, count, work, key = ticket
         orders = torch.from_numpy(epoch_orders(key, count, work.epochs)).to(self._device)
         batches = [order.split(ticket.batch) for order in orders]
         x, y = self._x[first : first + count], self._y[first : first + count]
@@ -223,7 +224,7 @@ class TorchProblem:
 
     def _costs(self, tickets: list[Ticket]) -> Array:
         """Multiply-adds, roughly: forward, and twice as much back."""
-        return np.array([3 * t.work.epochs * t.count for t in tickets], np.int64) * self.num_params
+        return np.array([3 * t.work.epochs * t.num_rows for t in tickets], np.int64) * self.num_params
 
     def _side_by_side(self, threads: int) -> int:
         """torch has one generator for all threads, so a module that draws is trained on one."""
@@ -310,6 +311,7 @@ class TorchProblem:
         replica.module.eval()
         with seeded(0, self._device), one_thread():
             outputs = replica.module(self._x[[0, -1]])
+            check_targets(self._loss.name, outputs, self._y)
             self._loss.adapt(outputs, self._y[[0, -1]])
             self._loss.mean(outputs, self._y[[0, -1]]).backward()
         replica.check_bound()
@@ -356,6 +358,3 @@ def _metrics(asked: Sequence[str] | Mapping[str, Metric] | None, loss: Loss) -> 
                 "metrics={name: function(outputs, targets)}, one number per row."
             )
     return {name: _KNOWN_METRICS[name] for name in asked}
-
-
-__all__ = ["Measured", "TorchProblem"]

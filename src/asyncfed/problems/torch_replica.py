@@ -66,7 +66,8 @@ class Replica:
             buffer.copy_(first)
 
     def params(self) -> Array:
-        return self.flat.cpu().numpy().copy()
+        params: Array = self.flat.cpu().numpy().copy()
+        return params
 
     def step_gradient(self, x: Tensor, y: Tensor, loss: Loss) -> None:
         """Add the gradient of the batch's mean loss to `gradient`."""

@@ -1,6 +1,7 @@
-"""Clients' rows as tensors a module can read. They are always torch's own memory, which begins at multiples of 64 bytes:
+"""Clients' rows as tensors that a module can read.
 
-a matrix product may round differently where its operands lie differently, and then a run would not repeat.
+They are always copied into torch's own memory, which begins at multiples of 64 bytes: a matrix product may round
+differently where its operands lie differently, and then a run would not repeat in another process.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from torch import Tensor
 
 from asyncfed.core.errors import DataError
 from asyncfed.problems.protocol import Array
+from asyncfed.problems.torch_losses import CLASSES
 
 
 def features(values: Array, kind: torch.dtype, device: torch.device) -> Tensor:
@@ -37,6 +39,21 @@ def targets_like(outputs: Tensor, targets: Tensor) -> Tensor:
     if targets.ndim == 1 and outputs.ndim == 2 and outputs.shape[1] == 1:
         return targets.unsqueeze(1)
     return targets
+
+
+def check_targets(loss: str, outputs: Tensor, targets: Tensor) -> None:
+    """Refuse targets that a loss of torch would stretch, or that name a class the module has no output for."""
+    if loss in CLASSES:
+        if outputs.ndim < 2 or int(targets.max()) >= outputs.shape[1]:
+            raise DataError(
+                f"y holds class {int(targets.max())}, but the module's outputs have shape {tuple(outputs.shape)} for "
+                f"{len(outputs)} rows; it needs at least {int(targets.max()) + 1} outputs a row."
+            )
+    elif loss and outputs.shape[1:] != targets.shape[1:]:
+        raise DataError(
+            f"The module gives shape {tuple(outputs.shape[1:])} for a row, but its target has shape "
+            f"{tuple(targets.shape[1:])}; both must be the same."
+        )
 
 
 def _own(values: Array, kind: torch.dtype, device: torch.device) -> Tensor:

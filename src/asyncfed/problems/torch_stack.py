@@ -1,7 +1,7 @@
 """Several clients' trainings of one multi-layer perceptron, step by step together.
 
-A module made of `Linear` and `ReLU` layers, with the cross-entropy or the squared error, needs no autograd: its gradient
-is written below. The params of k tickets lie in one array (k, p), and a step of all of them is one call per product.
+A module made of `Linear` and `ReLU` layers, with the cross-entropy or the squared error, needs no autograd: its
+gradient is written below. The params of k tickets lie in one array, and a step of all of them is one call per product.
 
 The bytes of a ticket's result do not depend on who else is in the group, so that resuming, threads and the order of
 events cannot change a run. That rests on four things, and tests hold them:
@@ -49,21 +49,21 @@ class Layer(NamedTuple):
 
 
 class Ticket(NamedTuple):
-    """One training: its place in the call, its rows `first` … `first + count − 1`, its work and its key."""
+    """One training: its place in the call, its rows from `first` on, its work and its key."""
 
     place: int
     first: int
-    count: int
+    num_rows: int
     work: Work
     key: int
 
     @property
     def batch(self) -> int:
-        return min(self.work.batch_size, self.count)
+        return min(self.work.batch_size, self.num_rows)
 
     @property
     def steps(self) -> int:
-        return self.work.epochs * -(-self.count // self.batch)
+        return self.work.epochs * -(-self.num_rows // self.batch)
 
 
 def layers_of(module: nn.Module, loss: Loss, row_shape: tuple[int, ...]) -> list[Layer] | None:
@@ -119,7 +119,7 @@ class Paths(NamedTuple):
 
 
 class Slots:
-    """Room for the params of several tickets, widths filled up. `array` and `tensor` are the same memory (k, stride)."""
+    """Room for the params of several tickets, one a row of `tensor`; all widths are filled up."""
 
     def __init__(self, count: int, layers: Sequence[Layer], classes: bool, dtype: torch.dtype) -> None:
         unit = _ALIGNMENT // dtype.itemsize
@@ -320,7 +320,7 @@ def _plan(group: list[Ticket], batch: int, momentum: float, like: Tensor) -> Pla
     active = np.zeros(steps, np.int64)
     for place, ticket in enumerate(group):
         work, own = ticket.work, ticket.steps
-        fill_schedule(ticket.key, ticket.count, ticket.first, work.epochs, batch, rows[place], weights[place])
+        fill_schedule(ticket.key, ticket.num_rows, ticket.first, work.epochs, batch, rows[place], weights[place])
         epochs = np.arange(own) // (own // work.epochs)
         rates[place, :own, 0] = work.learning_rate / (epochs + 1.0) ** work.decay
         proximal[place] = work.proximal
@@ -328,5 +328,11 @@ def _plan(group: list[Ticket], batch: int, momentum: float, like: Tensor) -> Pla
     if not momentum:
         weights *= rates
     pulls = proximal if momentum else proximal * rates
-    moved = (torch.from_numpy(part).to(like.device, like.dtype) for part in (weights, rates, pulls + 0 * rates))
-    return Plan(torch.from_numpy(rows).to(like.device), *moved, bool(proximal.any()), active.tolist())
+    return Plan(
+        rows=torch.from_numpy(rows),
+        weights=torch.from_numpy(weights).to(like.dtype),
+        rates=torch.from_numpy(rates).to(like.dtype),
+        pulls=torch.from_numpy(pulls * np.ones_like(rates)).to(like.dtype),
+        pulled=bool(proximal.any()),
+        active=active.tolist(),
+    )

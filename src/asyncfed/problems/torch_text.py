@@ -38,7 +38,7 @@ def text_of(thing: Any) -> str:
 
 
 def module_text(module: nn.Module) -> str:
-    """Its printed structure, the shapes and kinds of all its tensors, and the sources of classes that are not torch's."""
+    """Its printed structure, the shapes and kinds of its tensors, and the sources of classes that are not torch's."""
     tensors = [f"{k} {tuple(v.shape)} {v.dtype}" for k, v in module.state_dict().items()]
     kinds = {type(part) for part in module.modules() if not type(part).__module__.startswith("torch.")}
     sources = sorted(text_of(kind) for kind in kinds)

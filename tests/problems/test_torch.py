@@ -201,8 +201,8 @@ def test_metrics_of_ones_own():
     distance = {"distance_off": lambda outputs, targets: (outputs - targets).abs()[:, 0]}
     problem = af.problems.torch(Recurrent, "mse", sequences(), metrics=distance)
     assert problem.evaluate(problem.init(0))["distance_off"] > 0
+    bad = af.problems.torch(Recurrent, "mse", sequences(), metrics={"bad": lambda o, t: o.mean()})
     with pytest.raises(ConfigError, match="one number per row"):
-        bad = af.problems.torch(Recurrent, "mse", sequences(), metrics={"bad": lambda o, t: o.mean()})
         bad.evaluate(bad.init(0))
 
 

@@ -17,6 +17,7 @@ from asyncfed.running import resume, run, verify
 from asyncfed.sim.evaluation import Evaluation
 from asyncfed.sim.plan import Churn
 from asyncfed.version import __version__
+from asyncfed.workers import Workers
 
 __all__ = [
     "Budget",
@@ -28,6 +29,7 @@ __all__ = [
     "Experiment",
     "Run",
     "Work",
+    "Workers",
     "__version__",
     "compare",
     "data",

@@ -6,8 +6,10 @@ PIP := $(BIN)/pip --disable-pip-version-check -q install -c constraints.txt
 
 .PHONY: demo test test-slow lint bench clean
 
+# torch goes in first and pinned: see constraints.txt.
 $(STAMP): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(PIP) torch==2.13.0
 	$(PIP) -e ".[dev]"
 	touch $@
 
@@ -25,12 +27,7 @@ lint: $(STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# torch goes in first and pinned: see constraints.txt.
-.venv/.bench: $(STAMP)
-	$(PIP) torch==2.13.0
-	touch $@
-
-bench: .venv/.bench
+bench: $(STAMP)
 	$(BIN)/python -m benchmarks $(BENCH)
 
 clean:

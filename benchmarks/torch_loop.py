@@ -1,4 +1,4 @@
-"""W1 as one would write it in PyTorch without a framework: the yardstick of `w1.py`.
+"""W1 and W3 as one would write them in PyTorch without a framework: the yardstick of `w1.py` and `w3.py`.
 
 Nothing but the work itself: no DataLoader, no clock, no journal, one module and one optimiser for all clients. A client
 starts from the server's model of the time it was chosen; the server averages every client's latest model, one arrival
@@ -19,10 +19,18 @@ Model = list[Tensor]
 class Trainer:
     """Local mini-batch SGD, reshuffled every epoch; in epoch e the step is `rate / sqrt(e + 1)`."""
 
-    def __init__(self, num_features: int, epochs: int, batch: int, rate: float) -> None:
-        self.module = nn.Linear(num_features, 1)
+    def __init__(
+        self,
+        num_features: int,
+        epochs: int,
+        batch: int,
+        rate: float,
+        module: nn.Module | None = None,
+        loss: nn.Module | None = None,
+    ) -> None:
+        self.module = nn.Linear(num_features, 1) if module is None else module
         self.epochs, self.batch, self.rate = epochs, batch, rate
-        self._loss = nn.MSELoss()
+        self._loss = nn.MSELoss() if loss is None else loss
         self._optimiser = torch.optim.SGD(self.module.parameters(), lr=rate)
 
     def model(self) -> Model:

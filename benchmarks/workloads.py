@@ -1,4 +1,4 @@
-"""The workloads: W1 is all training, W2 is all overhead, and a crowd is W2 with as many clients as one likes."""
+"""The workloads: W1 is all training, W2 is all overhead, W3 is a network; a crowd is W2 with any number of clients."""
 
 from __future__ import annotations
 
@@ -25,6 +25,18 @@ def w2(strategy: ShippedStrategy, updates: int, num_clients: int = 1000) -> af.E
         num_clients=num_clients,
         data=af.data.PaperRegression(num_samples=SAMPLES_EACH * num_clients),
         strategy=strategy,
+        delays=af.delays.published_laptop(),
+        budget=Budget(updates=updates),
+        evaluation=UNWATCHED,
+    )
+
+
+def w3(updates: int, num_clients: int) -> af.Experiment:
+    """A perceptron 784-64-10: three steps of SGD on batches of 20 an update, 10 in flight; data are given apart."""
+    return af.Experiment(
+        name="w3",
+        num_clients=num_clients,
+        strategy=AFL(concurrency=10, work=Work(epochs=1, batch_size=20, learning_rate=0.01)),
         delays=af.delays.published_laptop(),
         budget=Budget(updates=updates),
         evaluation=UNWATCHED,

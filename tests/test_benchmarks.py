@@ -18,7 +18,7 @@ import asyncfed as af
 sys.path.insert(0, str(Path(__file__).parent.parent))  # the benchmarks lie beside the package, not in it
 
 from benchmarks import __main__ as table
-from benchmarks import crowd, measure, million, probes, simulator, w1, w2, workloads
+from benchmarks import crowd, measure, million, probes, simulator, w1, w2, w3, workloads
 
 STATM = Path("/proc/self/statm")
 needs_torch = pytest.mark.skipif(find_spec("torch") is None, reason="torch is not installed")
@@ -60,6 +60,15 @@ def test_the_pytorch_loop_learns_what_asyncfed_learns():
     start = problem.evaluate(problem.init(0))["objective"]
     assert theirs < start / 2
     assert ours / 3 < theirs < ours * 3
+
+
+@needs_torch
+def test_w3():
+    outcome = w3.measure(updates=20, torch_updates=5, repeats=1)
+    assert_fills_the_table(outcome)
+    rates = outcome.numbers["updates_per_second"]
+    assert len(rates) == 3 + len(w3.PEERS)
+    assert all(rate["wall"] > 0 and rate["cpu"] > 0 for rate in rates.values())
 
 
 def test_w1_is_350_steps_an_update():

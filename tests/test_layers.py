@@ -39,7 +39,7 @@ OUTSIDE = {
     "strategies": set(),
     "combine": {"numpy"},
     "kernels": {"numpy", "numba", "scipy"},
-    "problems": {"numpy", "scipy"},
+    "problems": {"numpy", "scipy", "torch", "safetensors"},
     "data": {"numpy", "scipy"},
     "delays": {"numpy", "scipy"},
     "store": {"numpy"},
@@ -63,7 +63,8 @@ CONFINED = {
     "typer": ("cli.py",),
     "pyarrow": ("report/export.py",),
     "plotly": ("report/page",),
-    "torch": (),
+    "torch": ("problems/torch_",),
+    "safetensors": ("problems/torch_problem.py",),
 }
 """Each dependency is imported in one place."""
 

@@ -18,6 +18,7 @@ from asyncfed.running import resume, run, verify
 from asyncfed.sim.evaluation import Evaluation
 from asyncfed.sim.plan import Churn
 from asyncfed.version import __version__
+from asyncfed.workers import Workers
 
 __all__ = [
     "Budget",
@@ -30,6 +31,7 @@ __all__ = [
     "Experiment",
     "Run",
     "Work",
+    "Workers",
     "__version__",
     "certify",
     "compare",

@@ -11,14 +11,17 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, dataclass_transform
 
 import msgspec
-from msgspec import field
+from msgspec import UNSET, UnsetType, field
 
 __all__ = [
+    "UNSET",
     "Config",
     "Record",
+    "UnsetType",
     "ValidationError",
     "field",
     "from_plain",
+    "leave_out",
     "pack_rows",
     "replace",
     "to_json",
@@ -54,6 +57,11 @@ else:
 def replace(record: T, **changes: Any) -> T:
     """A copy with some fields changed, checked like a new one."""
     return msgspec.structs.replace(record, **changes)  # type: ignore[type-var]
+
+
+def leave_out(record: Any, name: str) -> None:
+    """Set a field to UNSET, for use in `__post_init__` only. A field that is UNSET is not written down at all."""
+    msgspec.structs.force_setattr(record, name, UNSET)
 
 
 def to_plain(value: Any) -> Any:

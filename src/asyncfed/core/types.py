@@ -7,7 +7,7 @@ from math import isfinite
 from typing import Any, Literal, Protocol, TypeAlias
 
 from asyncfed.core.errors import ConfigError
-from asyncfed.core.record import Config, Record
+from asyncfed.core.record import UNSET, Config, Record, UnsetType, leave_out
 
 Payload: TypeAlias = Literal["model", "delta"]
 Start: TypeAlias = Literal["server", "own"]
@@ -19,6 +19,9 @@ class Work(Config):
     In local epoch e (0, 1, ...) the step is `learning_rate / (e + 1)**decay`. `proximal` adds FedProx's term
     `proximal/2 * |w - w_start|^2`. `start` says which model it starts from: the server's, handed out with the
     ticket, or the client's own last one (the published scripts never download).
+
+    `momentum` m is the heavy ball's: v <- m v + gradient, w <- w - step v, from v = 0 in each ticket. Without it the
+    field is UNSET, which is false and is not written down, so that works without momentum read as they always did.
     """
 
     epochs: int = 1
@@ -27,8 +30,11 @@ class Work(Config):
     decay: float = 0.0
     proximal: float = 0.0
     start: Start = "server"
+    momentum: float | UnsetType = UNSET
 
     def __post_init__(self) -> None:
+        if self.momentum is not UNSET:
+            self._check_momentum(self.momentum)
         if self.epochs < 1:
             raise ConfigError(f"work.epochs is {self.epochs}; a client must do at least 1 local epoch.")
         if self.batch_size < 1:
@@ -39,6 +45,12 @@ class Work(Config):
             value = getattr(self, name)
             if not (isfinite(value) and value >= 0):
                 raise ConfigError(f"work.{name} is {value}; it must be zero or a positive number.")
+
+    def _check_momentum(self, momentum: float) -> None:
+        if not 0 <= momentum < 1:
+            raise ConfigError(f"work.momentum is {momentum}; it must be at least 0 and below 1.")
+        if momentum == 0:
+            leave_out(self, "momentum")
 
 
 class Budget(Config):

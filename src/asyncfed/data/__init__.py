@@ -4,6 +4,7 @@ from asyncfed.data.asks import Asks, Respect
 from asyncfed.data.clients import Clients
 from asyncfed.data.generators import Generator, PaperClassification, PaperRegression
 from asyncfed.data.heterogeneity import heterogeneity
+from asyncfed.data.labels import deal_labels
 from asyncfed.data.splits import (
     IID,
     Assignment,
@@ -42,5 +43,6 @@ __all__ = [
     "Respect",
     "Split",
     "Table",
+    "deal_labels",
     "heterogeneity",
 ]

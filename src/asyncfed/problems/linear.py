@@ -23,7 +23,7 @@ from asyncfed.problems.newton import newton_minimum
 from asyncfed.problems.objective import Objective
 from asyncfed.problems.protocol import Array, Initialisation, PackedData
 
-_task_numbers = attrgetter("epochs", "batch_size", "learning_rate", "decay", "proximal")
+_work_numbers = attrgetter("epochs", "batch_size", "learning_rate", "decay", "proximal")
 _QUADRATIC_LOSSES = frozenset({"least_squares", "mse"})
 _PUBLISHED_BATCH = 32
 _MOST_KEPT = 1024
@@ -288,6 +288,15 @@ def _tasks(clients: Sequence[int], works: Sequence[Work], keys: Sequence[int]) -
     else:
         work = np.array([_task_numbers(each) for each in works], dtype=np.float64).reshape(count, 5)
     return Tasks(np.array(clients, dtype=np.int64), np.array(keys, dtype=np.uint64), work)
+
+
+def _task_numbers(work: Work) -> Any:
+    if work.momentum:
+        raise ConfigError(
+            f"work.momentum is {work.momentum}, but linear problems are trained by plain SGD. Leave momentum out, or "
+            "write the model as a PyTorch module: af.problems.torch(...)."
+        )
+    return _work_numbers(work)
 
 
 @lru_cache(maxsize=64)

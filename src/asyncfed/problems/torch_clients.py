@@ -1,0 +1,92 @@
+"""Clients whose rows may have any shape: images, sequences, tokens. Plain arrays; nothing here needs torch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any
+
+import numpy as np
+
+from asyncfed.core.errors import DataError
+from asyncfed.problems.protocol import Array
+
+
+@dataclass(frozen=True, eq=False)
+class TensorClients:
+    """Client c owns rows `offsets[c]` up to `offsets[c + 1]` of `x` (n, …) and `y` (n, …); nobody is empty.
+
+    Whole numbers stay whole (tokens, classes); other numbers take the model's precision when they are used.
+
+    >>> clients = TensorClients.from_pairs([(np.zeros((3, 1, 8, 8)), [0, 1, 2]), (np.ones((2, 1, 8, 8)), [3, 3])])
+    >>> clients.x.shape, clients.num_examples
+    ((5, 1, 8, 8), array([3, 2]))
+    """
+
+    x: Array
+    y: Array
+    offsets: Array
+
+    def __post_init__(self) -> None:
+        if self.x.ndim < 1 or self.y.ndim < 1 or len(self.x) != len(self.y):
+            raise DataError(f"x has shape {self.x.shape} and y {self.y.shape}; both need one entry per row.")
+        sizes = np.diff(self.offsets)
+        if self.offsets.ndim != 1 or len(sizes) < 1 or self.offsets[0] != 0 or self.offsets[-1] != len(self.x):
+            raise DataError(f"offsets must run from 0 to the {len(self.x)} rows, with one number more than clients.")
+        if sizes.min() < 1:
+            raise DataError(f"Client {int(sizes.argmin())} has no rows; leave it out, or give it some.")
+        for name, values in (("x", self.x), ("y", self.y)):
+            _check_numbers(name, values)
+
+    @classmethod
+    def from_pairs(cls, pairs: Sequence[tuple[Any, Any]]) -> TensorClients:
+        """Your own clients: `pairs[c]` is (x, y) of client c, arrays or CPU tensors with one entry per row."""
+        if not pairs:
+            raise DataError("There are no clients; give one (x, y) pair per client.")
+        xs, ys = ([np.asarray(part) for part in parts] for parts in zip(*pairs, strict=True))
+        for client, (x, y) in enumerate(zip(xs, ys, strict=True)):
+            if x.ndim < 1 or y.ndim < 1 or len(x) != len(y):
+                raise DataError(f"Client {client} has x of shape {x.shape} and y of shape {y.shape}; rows must match.")
+            if x.shape[1:] != xs[0].shape[1:] or y.shape[1:] != ys[0].shape[1:]:
+                raise DataError(
+                    f"A row of client {client} has x of shape {x.shape[1:]} and y of shape {y.shape[1:]}, one of "
+                    f"client 0 {xs[0].shape[1:]} and {ys[0].shape[1:]}; all rows need the same shapes."
+                )
+        offsets = np.cumsum([0, *map(len, xs)], dtype=np.int64)
+        return cls(np.concatenate(xs), np.concatenate(ys), offsets)
+
+    @classmethod
+    def pack(cls, x: Any, y: Any, client_of_row: Any, num_clients: int) -> TensorClients:
+        """One table dealt out: row r belongs to `client_of_row[r]`, a number below `num_clients`."""
+        owners = np.asarray(client_of_row)
+        if owners.shape != (len(x),) or owners.dtype.kind not in "iu" or owners.min() < 0:
+            raise DataError(f"client_of_row must hold one client number for each of the {len(x)} rows.")
+        if owners.max() >= num_clients:
+            raise DataError(f"client_of_row names client {owners.max()}, but num_clients is {num_clients}.")
+        order = np.argsort(owners, kind="stable")
+        offsets = np.concatenate([[0], np.cumsum(np.bincount(owners, minlength=num_clients))]).astype(np.int64)
+        return cls(np.asarray(x)[order], np.asarray(y)[order], offsets)
+
+    @property
+    def num_clients(self) -> int:
+        return len(self.offsets) - 1
+
+    @property
+    def num_examples(self) -> Array:
+        return np.diff(self.offsets)
+
+    def sha256(self) -> str:
+        """The fingerprint of everything held: values, shapes, dtypes and owners."""
+        digest = sha256()
+        for array in (self.x, self.y, self.offsets):
+            digest.update(f"{array.shape} {array.dtype.str}".encode())
+            digest.update(np.ascontiguousarray(array).data.cast("B"))
+        return digest.hexdigest()
+
+
+def _check_numbers(name: str, values: Array) -> None:
+    if values.dtype.kind not in "fiub":
+        raise DataError(f"{name} holds {values.dtype}; it must hold numbers.")
+    if values.dtype.kind == "f" and not np.isfinite(values).all():
+        raise DataError(f"{name} holds numbers that are not finite; remove or fill them first.")

@@ -1,0 +1,45 @@
+"""`af.problems.torch`: the door to PyTorch problems, which stays shut, and says why, where torch is not installed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from asyncfed.core.errors import ConfigError
+from asyncfed.problems.protocol import PackedData
+
+if TYPE_CHECKING:
+    from asyncfed.problems.torch_problem import TorchProblem
+
+NEEDED = ("torch", "safetensors")
+
+
+def torch(
+    model_fn: Callable[[], Any],
+    loss_fn: str | Callable[..., Any],
+    clients: PackedData | Sequence[tuple[Any, Any]],
+    *,
+    metrics: Sequence[str] | Mapping[str, Callable[..., Any]] | None = None,
+    test: tuple[Any, Any] | None = None,
+    device: str = "cpu",
+    together: bool = True,
+) -> TorchProblem:
+    """A problem whose model is a PyTorch module.
+
+    `model_fn()` makes the module (any `nn.Module`); its draws follow the experiment's seed. `loss_fn` is a name
+    ("cross_entropy", "mse", "l1", "huber", "bce", "nll"), a loss of torch, or a function of (outputs, targets) that
+    gives the mean over the rows, or one number per row. `clients` are `af.data.Clients`, `TensorClients`, or a list of
+    (x, y) pairs. `metrics` are names ("accuracy") or functions that give one number per row; `test` is an (x, y) that
+    no client has, measured as `test_loss` and `test_…`. `together=False` trains clients one by one where several could
+    be trained at once.
+    """
+    try:
+        from asyncfed.problems.torch_problem import TorchProblem
+    except ModuleNotFoundError as error:
+        if (error.name or "").split(".")[0] not in NEEDED:
+            raise
+        raise ConfigError(
+            f"PyTorch problems need {error.name}, which is not installed. Install it with `pip install "
+            "'asyncfed[torch]'`."
+        ) from error
+    return TorchProblem(model_fn, loss_fn, clients, metrics=metrics, test=test, device=device, together=together)

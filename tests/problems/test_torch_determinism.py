@@ -1,0 +1,202 @@
+"""The same bytes alone, in any company, on any number of threads, after a kill, and in another process."""
+
+import signal
+import subprocess
+import sys
+import time
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import asyncfed as af
+from asyncfed.running import resume
+from asyncfed.sim.simulation import Simulation
+from asyncfed.store.journal import Journal
+
+torch = pytest.importorskip("torch", reason="torch is not installed")
+nn = torch.nn
+
+WIDTHS = [1, 2, 3, 8, 10, 16, 17, 31, 33, 64, 100]
+
+
+@st.composite
+def perceptrons(draw):
+    widths = draw(st.lists(st.sampled_from(WIDTHS), min_size=2, max_size=4))
+    bias, double = draw(st.booleans()), draw(st.booleans())
+
+    def make():
+        layers = [part for d, k in pairwise(widths) for part in (nn.Linear(d, k, bias), nn.ReLU())]
+        module = nn.Sequential(*layers[:-1])
+        return module.double() if double else module
+
+    return make, widths
+
+
+def works(draw_seed, count, momentum):
+    rng = np.random.default_rng(draw_seed)
+    return [
+        af.Work(
+            epochs=int(rng.integers(1, 4)),
+            batch_size=int(rng.choice([1, 3, 8, 8, 8, 20])),
+            learning_rate=float(rng.uniform(0.001, 0.05)),
+            decay=float(rng.choice([0.0, 0.5])),
+            proximal=float(rng.choice([0.0, 0.3])),
+            momentum=momentum,
+        )
+        for _ in range(count)
+    ]
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    model=perceptrons(),
+    loss=st.sampled_from(["cross_entropy", "mse"]),
+    momentum=st.sampled_from([0.0, 0.9]),
+    seed=st.integers(0, 2**32),
+)
+def test_company_changes_no_byte(model, loss, momentum, seed):
+    (make, widths), rng = model, np.random.default_rng(seed)
+    sizes = rng.integers(1, 40, rng.integers(2, 12))
+    outputs = widths[-1]
+    targets = (
+        (lambda n: rng.integers(0, outputs, n))
+        if loss == "cross_entropy"
+        else (lambda n: rng.normal(size=(n, outputs)))
+    )
+    clients = [(rng.normal(size=(n, widths[0])), targets(n)) for n in sizes]
+    problem = af.problems.torch(make, loss, clients)
+    assert problem.together
+    count = len(sizes)
+    asked, keys = works(seed, count, momentum), [int(key) for key in rng.integers(0, 2**63, count)]
+    starts = np.stack([problem.init(place) for place in range(count)])
+    alone = [problem.local_train(starts[c], c, asked[c], keys[c]) for c in range(count)]
+    by_autograd = af.problems.torch(make, loss, clients, together=False)
+    for place in range(count):
+        reference = by_autograd.local_train(starts[place], place, asked[place], keys[place])
+        tolerance = 1e-10 if problem.dtype == np.float64 else 2e-5
+        np.testing.assert_allclose(alone[place], reference, atol=tolerance * max(1.0, float(np.abs(reference).max())))
+    for threads in (1, 2, 1):
+        chosen = rng.permutation(count)[: rng.integers(1, count + 1)].tolist()
+        together = problem.local_train_many(
+            starts[chosen], chosen, [asked[c] for c in chosen], [keys[c] for c in chosen], threads=threads
+        )
+        for place, client in enumerate(chosen):
+            assert np.array_equal(together[place], alone[client])
+
+
+# ---- whole runs ------------------------------------------------------------------------------------------------------
+
+SCRIPT = """
+import sys
+import numpy as np
+import torch
+from torch import nn
+import asyncfed as af
+
+MODELS = {
+    "perceptron": lambda: nn.Sequential(nn.Flatten(), nn.Linear(64, 21), nn.ReLU(), nn.Linear(21, 5)),
+    "convolution": lambda: nn.Sequential(
+        nn.Conv2d(1, 3, 3), nn.BatchNorm2d(3), nn.Tanh(), nn.Flatten(), nn.Linear(108, 5)
+    ),
+    "dropout": lambda: nn.Sequential(nn.Flatten(), nn.Linear(64, 21), nn.Dropout(0.4), nn.Linear(21, 5)),
+}
+
+
+def problem(name):
+    rng = np.random.default_rng(0)
+    rows = [(rng.normal(size=(n, 1, 8, 8)).astype("f4"), rng.integers(0, 5, n)) for n in (12, 20, 36, 28, 8, 17)]
+    return af.problems.torch(MODELS[name], "cross_entropy", rows)
+
+
+def experiment(updates):
+    work = af.Work(epochs=2, batch_size=4, learning_rate=0.05, momentum=0.5)
+    return af.Experiment(
+        num_clients=6,
+        strategy=af.strategies.FedBuff(concurrency=4, buffer_size=2, work=work),
+        delays=af.delays.heavy_tailed(),
+        budget=af.Budget(updates=updates),
+        evaluation=af.Evaluation(every=10),
+    )
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(int(sys.argv[4]))
+    af.run(experiment(int(sys.argv[3])), problem=problem(sys.argv[1]), out=sys.argv[2], force=True,
+           threads=int(sys.argv[4]), checkpoint_seconds=0.02)
+"""
+
+
+@pytest.fixture(scope="module")
+def story(tmp_path_factory):
+    path = tmp_path_factory.mktemp("story") / "story.py"
+    path.write_text(SCRIPT)
+    namespace = {"__name__": "story"}
+    exec(compile(SCRIPT, str(path), "exec"), namespace)
+    return path, namespace["problem"], namespace["experiment"]
+
+
+@pytest.mark.parametrize("name", ["perceptron", "convolution", "dropout"])
+def test_threads_and_stops_change_nothing(name, story, tmp_path):
+    _, problem, experiment = story
+    whole = af.run(experiment(60), problem=problem(name), threads=1)
+    torch.set_num_threads(2)
+    assert af.run(experiment(60), problem=problem(name), threads=2).sha256 == whole.sha256
+    assert torch.get_num_threads() == 2
+    path = tmp_path / "stopped.sqlite"
+    stopped_after([7, 1, 12, 3], whole, experiment(60), problem(name), path)
+    assert resume(path, problem=problem(name), threads=2).sha256 == whole.sha256
+    assert af.verify(path, problem=problem(name)).ok
+
+
+def stopped_after(arrivals, whole, experiment, problem, path):
+    """A file as an interrupted run leaves it, stopped after so many arrivals and taken up again several times."""
+    delays = experiment.delays.bind(problem.num_clients, experiment.seed)
+    journal = Journal.create(path, dict(whole.header) | {"verdict": "interrupted"})
+    simulation = Simulation(problem, delays, experiment.plan(1), journal)
+    for count in arrivals:
+        simulation.advance(count)
+        journal.commit(*simulation.checkpoint())
+        journal.close()
+        journal = Journal.open(path, write=True)
+        checkpoint = journal.checkpoint()
+        journal.rewind(checkpoint[0]["seq"])
+        simulation = Simulation(problem, delays, experiment.plan(1), journal, checkpoint)
+    journal.close()
+
+
+@pytest.mark.parametrize(
+    ("name", "updates"), [("perceptron", 500), pytest.param("convolution", 300, marks=pytest.mark.slow)]
+)
+def test_killed_and_resumed_in_another_process_the_model_is_the_same(name, updates, story, tmp_path):
+    path, problem, experiment = story
+    file = tmp_path / "killed.sqlite"
+    process = subprocess.Popen([sys.executable, str(path), name, str(file), str(updates), "2"])
+    try:
+        wait_for_a_checkpoint(file, process)
+        process.send_signal(signal.SIGKILL)
+    finally:
+        process.kill()
+        process.wait()
+    killed = af.load(file)
+    assert killed.verdict == "interrupted"
+    resumed = resume(file, problem=problem(name), threads=1)
+    assert resumed.finished
+    whole = af.run(experiment(updates), problem=problem(name), threads=2)
+    assert resumed.sha256 == whole.sha256
+
+
+def wait_for_a_checkpoint(file, process):
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        assert process.poll() is None, "the run ended before it could be killed"
+        if file.exists():
+            try:
+                if af.load(file).journal.checkpoint() is not None:
+                    return
+            except af.errors.AsyncFedError:
+                pass  # being made
+        time.sleep(0.02)
+    raise AssertionError("the run never wrote a checkpoint")

@@ -68,8 +68,9 @@ def main() -> None:
     figure, axes = plt.subplots(figsize=(6, 4), layout="constrained")
     for name, runs in curves.items():
         band = np.array(runs)
-        reached = [grid[np.argmax(run >= 90)] if (run >= 90).any() else np.inf for run in runs]
-        print(f"{name:8} {band[:, -1].mean():5.1f} % ({band[:, -1].min():.1f} %), 90 % after {np.mean(reached):.0f} s")
+        reached = np.mean([grid[np.argmax(run >= 90)] if (run >= 90).any() else np.inf for run in runs])
+        when = f"90 % after {reached:.0f} s" if reached < np.inf else "90 % not always reached"
+        print(f"{name:8} {band[:, -1].mean():5.1f} % ({band[:, -1].min():.1f} %), {when}")
         axes.plot(grid, band.mean(axis=0), label=name)
         axes.fill_between(grid, band.min(axis=0), band.max(axis=0), alpha=0.2)
     axes.set(xlabel="virtual time (s)", ylabel="test accuracy (%)", ylim=(0, 100))

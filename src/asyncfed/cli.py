@@ -17,7 +17,19 @@ from asyncfed.compare import compare as compare_strategies
 from asyncfed.core.errors import AsyncFedError, ConfigError
 from asyncfed.core.record import replace
 from asyncfed.experiment import Experiment, changed, read_toml, to_toml
-from asyncfed.presets import DELAYS, PRESETS, STRATEGIES, delays_named, preset, strategy_like
+from asyncfed.presets import (
+    BUILT_IN,
+    DELAYS,
+    PRESETS,
+    PROBLEMS,
+    STRATEGIES,
+    delays_named,
+    preset,
+    strategy_like,
+)
+from asyncfed.presets import (
+    table as table_preset,
+)
 from asyncfed.report.comparison_figure import draw_comparison, draw_time_to_target
 from asyncfed.report.export import write_table
 from asyncfed.report.page_of_runs import ToldRun, write_run_page
@@ -46,12 +58,22 @@ Clients = Annotated[int | None, typer.Option(help="Number of a preset's clients.
 Rounds = Annotated[int | None, typer.Option(help="Rounds to run.")]
 Seed = Annotated[int | None, typer.Option(help="Seed of everything random.")]
 Settings = Annotated[list[str] | None, typer.Option("--set", help="Any other key: --set strategy.max_staleness=3")]
+DataName = Annotated[
+    str | None, typer.Option("--data", help="In place of a preset: a .csv or .parquet file, or data by name.")
+]
+Target = Annotated[str | None, typer.Option(help="The column of --data to be foretold.")]
+ClientColumn = Annotated[str | None, typer.Option(help="The column of --data that says who owns a row.")]
+ProblemName = Annotated[str | None, typer.Option("--problem", help=f"For --data: {', '.join(PROBLEMS)}.")]
 Threads = Annotated[int | None, typer.Option(help="Threads; changes the speed and nothing else.")]
 
 
 @app.command()
 def run(
     experiment: What = "regression",
+    data: DataName = None,
+    target: Target = None,
+    client_column: ClientColumn = None,
+    problem: ProblemName = None,
     out: Annotated[Path | None, typer.Option(help="The run's file (default: runs/NAME-SEED.sqlite).")] = None,
     strategy: Strategy = None,
     delays: Delays = None,
@@ -67,9 +89,12 @@ def run(
     checkpoint_seconds: Annotated[float, typer.Option(help="Wall-clock time between checkpoints.")] = 2.0,
 ) -> None:
     """Simulate an experiment. Ctrl-C stops it cleanly; `asyncfed resume` continues it."""
-    chosen = _experiment(experiment, strategy, delays, reading, fraction, clients, rounds, seed, settings)
+    about = {"data": data, "target": target, "client_column": client_column, "problem": problem}
+    chosen = _experiment(experiment, strategy, delays, reading, fraction, clients, rounds, seed, settings, about)
     file = out or Path("runs") / f"{chosen.name}-{chosen.seed}.sqlite"
-    console.print(escape(chosen.heterogeneity().verdict), style="dim")
+    dealt = chosen.deal()
+    for note in (*dealt.notes, chosen.heterogeneity(dealt.clients).verdict):
+        console.print(escape(note), style="dim", highlight=False)
     with run_bar(console, chosen) as watch:
         done = running.run(
             chosen, out=file, threads=threads, watch=watch, force=force, checkpoint_seconds=checkpoint_seconds
@@ -224,9 +249,10 @@ def presets(name: Annotated[str | None, typer.Argument(help="Print this preset a
     if name is not None:
         print(to_toml(preset(name)()))
         return
-    for title, entries in (("preset", PRESETS), ("strategy", STRATEGIES), ("delays", DELAYS)):
+    named = (("preset", PRESETS), ("strategy", STRATEGIES), ("delays", DELAYS), ("data", BUILT_IN))
+    for title, entries in named:
         table = Table(title, "what it is", title_justify="left", box=None, pad_edge=False)
-        for key, (words, _) in entries.items():
+        for key, (words, *_) in entries.items():
             table.add_row(key, escape(words))
         console.print(table, "")
 
@@ -254,11 +280,19 @@ def _experiment(
     rounds: int | None = None,
     seed: int | None = None,
     settings: list[str] | None = None,
+    about: dict[str, str | None] | None = None,
 ) -> Experiment:
     """The experiment the options describe."""
-    only_presets = {"reading": reading, "fraction": fraction, "num_clients": clients}
+    only_presets: dict[str, Any] = {"reading": reading, "fraction": fraction, "num_clients": clients}
     asked = {key: value for key, value in only_presets.items() if value is not None}
-    if what.endswith(".toml"):
+    table: dict[str, Any] = {key: value for key, value in (about or {}).items() if value is not None}
+    if table:
+        if "data" not in table or what != "regression" or reading is not None:
+            raise ConfigError("--target, --client-column and --problem go with --data, which takes a preset's place.")
+        before = dict(_setting(text) for text in settings or [] if not text.startswith("strategy."))
+        asked |= table | {"seed": seed or 0, "settings": before} | ({} if strategy is None else {"strategy": strategy})
+        chosen = table_preset(asked.pop("data"), **asked)
+    elif what.endswith(".toml"):
         if asked:
             raise ConfigError(f"{', '.join(asked)} shape presets; in a TOML file, write what you mean or use --set.")
         chosen = read_toml(what)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property, lru_cache
 from hashlib import sha256
 from math import isfinite
@@ -21,7 +21,7 @@ from asyncfed.kernels.losses import CLASSIFICATION_LOSSES, HINGE, loss_code, los
 from asyncfed.kernels.sgd import LocalSgd, Tasks
 from asyncfed.problems.newton import newton_minimum
 from asyncfed.problems.objective import Objective
-from asyncfed.problems.protocol import Array, Initialisation, PackedData
+from asyncfed.problems.protocol import Array, ClientScores, Initialisation, NamedData, PackedData
 
 _task_numbers = attrgetter("epochs", "batch_size", "learning_rate", "decay", "proximal")
 _QUADRATIC_LOSSES = frozenset({"least_squares", "mse"})
@@ -50,27 +50,36 @@ class LinearModel(Config):
         if not (isfinite(self.l2) and self.l2 >= 0):
             raise ConfigError(f"l2 is {self.l2}; it must be zero or a positive number.")
 
-    def build(self, clients: PackedData) -> Linear:
+    @property
+    def labels(self) -> bool:
+        """Whether the targets have to be labels, −1 and +1."""
+        return self.loss in CLASSIFICATION_LOSSES
+
+    def build(self, clients: NamedData, held_out: Mapping[Any, PackedData] | None = None) -> Linear:
         """The problem of fitting this model to these clients' data."""
-        return Linear(clients, loss=self.loss, l2=self.l2, penalize_bias=self.penalize_bias, fit_bias=self.fit_bias)
+        return Linear(clients, self.loss, self.l2, self.penalize_bias, self.fit_bias, held_out)
 
 
 class Linear:
     """A linear model with params (w_1 … w_d, then the bias if there is one): a `Problem`.
 
     F(p) = (1/C) Σ_c (1/n_c) Σ_{i in c} f(z_i·w + b, y_i) + l2/2 · |w|²
+
+    `held_out` are rows to measure on and never to train on, by the name of the part (`validation`, `test`).
     """
 
     def __init__(
         self,
-        clients: PackedData,
+        clients: NamedData,
         loss: str = "least_squares",
         l2: float = 0.0,
         penalize_bias: bool = True,
         fit_bias: bool = True,
+        held_out: Mapping[Any, PackedData] | None = None,
     ) -> None:
         self.model = LinearModel(loss=loss, l2=l2, penalize_bias=penalize_bias, fit_bias=fit_bias)
         self.clients = clients
+        self.held_out = dict(held_out or {})
         self._code = loss_code(loss)
         self._x = np.ascontiguousarray(clients.x)
         self._y = np.ascontiguousarray(clients.y, dtype=self._x.dtype)
@@ -89,7 +98,7 @@ class Linear:
     def __reduce__(self) -> tuple[Any, ...]:
         """A copy for another process holds the data once; the kernel's views of them are made anew."""
         model = self.model
-        return Linear, (self.clients, model.loss, model.l2, model.penalize_bias, model.fit_bias)
+        return Linear, (self.clients, model.loss, model.l2, model.penalize_bias, model.fit_bias, self.held_out)
 
     @property
     def num_clients(self) -> int:
@@ -143,6 +152,9 @@ class Linear:
     def evaluate(self, params: Array, threads: int = 1) -> dict[str, float]:
         """`objective`, `pooled_loss`, `first_client_loss`, and for labels `accuracy` and `pooled_accuracy`.
 
+        Of held-out rows, `validation_loss` and `test_loss`: the mean over clients of each one's mean, without penalty;
+        for labels also `validation_accuracy` and `test_accuracy`.
+
         `first_client_loss` is the published scripts' server loss: on client 0, the mean over its batches of 32 rows, in
         stored order, of each batch's mean loss, without the penalty.
         """
@@ -157,7 +169,30 @@ class Linear:
         if self.model.loss in CLASSIFICATION_LOSSES:
             measured["accuracy"] = float(np.mean(correct / self.num_examples))
             measured["pooled_accuracy"] = float(np.sum(correct)) / rows
+        for part in self.held_out:
+            scores = self.client_scores(params, part, threads)
+            measured[f"{part}_loss"] = float(np.mean(scores.loss[scores.rows > 0]))
+            if scores.accuracy is not None:
+                measured[f"{part}_accuracy"] = float(np.mean(scores.accuracy[scores.rows > 0]))
         return measured
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """`training`, and the names of what is held out."""
+        return ("training", *self.held_out)
+
+    @property
+    def client_names(self) -> tuple[str, ...]:
+        """What the clients are called; empty if they have only numbers."""
+        return self.clients.names
+
+    def client_scores(self, params: Array, part: str, threads: int = 1) -> ClientScores:
+        """How well a model serves each client, on its rows of a part."""
+        data = self.clients if part == "training" else self.held_out[part]
+        sums, correct = client_losses(data.x, data.y, data.offsets, params, self._code, threads)
+        rows = np.diff(data.offsets)
+        some = np.where(rows > 0, rows, np.nan)
+        return ClientScores(rows, sums / some, correct / some if self.model.labels else None)
 
     def client_losses(self, params: Array, threads: int = 1) -> Array:
         """Each client's mean loss with the penalty, shape (C,)."""
@@ -196,6 +231,7 @@ class Linear:
         """SHA-256 of the data's own fingerprint and of the model's settings."""
         model = self.model
         text = f"linear {self.clients.sha256()} {model.loss} {model.l2!r} {model.penalize_bias} {model.fit_bias}"
+        text += "".join(f" {part} {data.sha256()}" for part, data in self.held_out.items())
         return sha256(text.encode()).hexdigest()
 
     @cached_property

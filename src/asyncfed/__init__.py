@@ -16,6 +16,7 @@ from asyncfed.run import Run, load
 from asyncfed.running import resume, run, verify
 from asyncfed.sim.evaluation import Evaluation
 from asyncfed.sim.plan import Churn
+from asyncfed.sim.stopping import Stopping
 from asyncfed.version import __version__
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "Evaluation",
     "Experiment",
     "Run",
+    "Stopping",
     "Work",
     "__version__",
     "compare",

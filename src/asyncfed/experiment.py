@@ -31,6 +31,7 @@ from asyncfed.problems.linear import Linear, LinearModel
 from asyncfed.problems.protocol import Initialisation
 from asyncfed.sim.evaluation import Evaluation
 from asyncfed.sim.plan import Churn, Plan, check_churn
+from asyncfed.sim.stopping import Stopping
 from asyncfed.strategies import AFL, ShippedStrategy
 
 NOT_PART_OF_THE_RUN = frozenset({"name", "evaluation"})
@@ -52,6 +53,7 @@ class Experiment(Config):
     strategy: ShippedStrategy = AFL()
     delays: Delays = Delays()
     budget: Budget = Budget(rounds=100)
+    stopping: Stopping | None = None
     churn: tuple[Churn, ...] = ()
     evaluation: Evaluation = Evaluation()
     divergence_norm: float = 1e9
@@ -106,6 +108,7 @@ class Experiment(Config):
             churn=self.churn,
             evaluation=self.evaluation,
             divergence_norm=self.divergence_norm,
+            stopping=self.stopping,
             threads=threads,
         )
 
@@ -160,9 +163,14 @@ def changed(experiment: Experiment, settings: dict[str, Any]) -> Experiment:
 
 
 def differences(one: Experiment | dict[str, Any], other: Experiment | dict[str, Any]) -> list[str]:
-    """Where two experiments describe different runs, as `key: this -> that` lines."""
+    """Where two experiments describe different runs, as `key: this -> that` lines.
+
+    Where a measurement may stop a run, when it is made is part of the run.
+    """
     before, after = (_flat(_without_none(to_plain(e))) for e in (one, other))
-    keys = [k for k in {**before, **after} if k.split(".")[0] not in NOT_PART_OF_THE_RUN]
+    stops = any(key in ("stopping.patience", "stopping.target") for key in {**before, **after})
+    ignored = NOT_PART_OF_THE_RUN - {"evaluation"} if stops else NOT_PART_OF_THE_RUN
+    keys = [k for k in {**before, **after} if k.split(".")[0] not in ignored]
     return [f"{k}: {before.get(k)!r} -> {after.get(k)!r}" for k in keys if before.get(k) != after.get(k)]
 
 

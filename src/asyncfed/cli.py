@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -30,6 +31,7 @@ from asyncfed.presets import (
 from asyncfed.presets import (
     table as table_preset,
 )
+from asyncfed.report.client_table import client_table
 from asyncfed.report.comparison_figure import draw_comparison, draw_time_to_target
 from asyncfed.report.export import write_table
 from asyncfed.report.page_of_runs import ToldRun, write_run_page
@@ -99,7 +101,7 @@ def run(
         done = running.run(
             chosen, out=file, threads=threads, watch=watch, force=force, checkpoint_seconds=checkpoint_seconds
         )
-    _conclude(done, plot)
+    _conclude(done, plot, clients=data is not None)
 
 
 @app.command()
@@ -135,13 +137,14 @@ def show(
     file: RunFile,
     plot: Annotated[Path | None, typer.Option(help="Draw the run into this PNG or PDF file.")] = None,
     toml: Annotated[bool, typer.Option("--toml", help="Print the experiment as TOML.")] = False,
+    clients: Annotated[bool, typer.Option("--clients", help="Also show how each client is served.")] = False,
 ) -> None:
     """Show what a run did and how it ended."""
     recorded = load(file)
     if toml:
         print(to_toml(recorded.experiment))
         return
-    _conclude(recorded, plot)
+    _conclude(recorded, plot, clients)
 
 
 @app.command()
@@ -149,15 +152,16 @@ def export(
     file: RunFile,
     out: Annotated[Path, typer.Argument(help="The file to write; .csv or .parquet.")],
     table: Annotated[
-        Literal["evaluations", "rounds", "events"], typer.Option(help="Which of the run's tables.")
+        Literal["evaluations", "rounds", "events", "clients"], typer.Option(help="Which of the run's tables.")
     ] = "evaluations",
 ) -> None:
     """Write a table of a run as CSV or Parquet."""
     recorded = load(file)
-    tables = {
+    tables: dict[str, Callable[[], dict[str, list[Any]]]] = {
         "evaluations": recorded.journal.evaluation_columns,
         "rounds": lambda: recorded.journal.columns("rounds"),
         "events": recorded.journal.event_columns,
+        "clients": lambda: recorded.clients.plain(),
     }
     write_table(tables[table](), out)
     console.print(f"wrote {out}")
@@ -170,7 +174,9 @@ def report(
 ) -> None:
     """Write one self-contained HTML page about one run or several."""
     runs = [load(file) for file in files]
-    told = [ToldRun(r, to_toml(r.experiment), r.experiment.heterogeneity().verdict, r.sha256) for r in runs]
+    told = [
+        ToldRun(r, to_toml(r.experiment), r.experiment.heterogeneity().verdict, r.sha256, r.known_clients) for r in runs
+    ]
     page = write_run_page(out, told, f"asyncfed report {' '.join(map(str, files))}")
     console.print(f"report: {page}", highlight=False, soft_wrap=True)
 
@@ -337,8 +343,10 @@ def _save(figure: Any, file: Path) -> None:
     console.print(f"figure: {file}", highlight=False, soft_wrap=True)
 
 
-def _conclude(done: Run, plot: Path | None) -> None:
+def _conclude(done: Run, plot: Path | None, clients: bool = False) -> None:
     console.print(run_table(done))
+    if clients:
+        console.print(client_table(done.clients))
     if plot is not None:
         _save(done.plot(), plot)
     if not done.finished:

@@ -187,10 +187,15 @@ class Linear:
         return self.clients.names
 
     def client_scores(self, params: Array, part: str, threads: int = 1) -> ClientScores:
-        """How well a model serves each client, on its rows of a part."""
+        """How well a model (p,), or each client's own (C, p), serves the client, on its rows of a part."""
         data = self.clients if part == "training" else self.held_out[part]
-        sums, correct = client_losses(data.x, data.y, data.offsets, params, self._code, threads)
         rows = np.diff(data.offsets)
+        if np.ndim(params) == 1:
+            sums, correct = client_losses(data.x, data.y, data.offsets, params, self._code, threads)
+        else:
+            bounds = zip(data.offsets[:-1], data.offsets[1:], params, strict=True)
+            each = [client_losses(data.x, data.y, np.array([a, b]), own, self._code) for a, b, own in bounds]
+            sums, correct = (np.concatenate(column) for column in zip(*each, strict=True))
         some = np.where(rows > 0, rows, np.nan)
         return ClientScores(rows, sums / some, correct / some if self.model.labels else None)
 

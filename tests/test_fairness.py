@@ -114,12 +114,25 @@ def test_losses_are_those_of_numpy_on_each_clients_own_test_rows(labelled):
 
 
 def test_a_model_trained_alone_knows_nothing_of_the_others(two_worlds):
-    run = run_of(two_worlds, fedasync(), rounds=200)
+    run = run_of(two_worlds, fedasync(), rounds=40)
     assert run.clients["name"].tolist()[0] == "fast 0"
-    assert run.clients.alone_epochs == 100
+    assert run.clients.alone_words == "the minimiser of the client's own loss"
     assert (run.clients["alone"] < 0.05).all()  # each world alone is easily learnt; together they contradict
     assert (run.clients["gain"] < 0).all()
     assert run.clients.summary()["better off federated"] == 0.0
+
+
+def test_where_there_is_no_minimiser_a_model_is_trained_alone(labelled):
+    run = af.load(labelled)
+    mean_merges = run.participation().mean()
+    assert (run.clients["alone_epochs"] == round(100 * mean_merges)).all()
+    assert run.clients.alone_words.startswith("trained for")
+
+
+def test_the_optimum_of_a_client_is_that_of_a_federation_of_one(two_worlds):
+    x, y = two_worlds.clients.client(5)
+    alone = af.problems.Linear(Clients.from_lists([x], [y]))
+    np.testing.assert_allclose(two_worlds.client_optimum(5), alone.optimum(), rtol=1e-12)
 
 
 def test_effective_weights_count_what_merges_gave(two_worlds):
@@ -210,5 +223,5 @@ def test_data_that_the_file_does_not_describe_are_asked_for(two_worlds, tmp_path
 def test_a_problem_that_cannot_score_clients_is_told_what_to_add(small):
     from asyncfed.local_performance import local_performance
 
-    with pytest.raises(ConfigError, match=r"Give it `parts`, `client_names` and `client_scores`"):
+    with pytest.raises(ConfigError, match=r"Give it `parts`, `client_names`, `client_scores` and"):
         local_performance(small(), object(), np.zeros(3), np.ones(4), [])

@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Protocol, cast
 
 import numpy as np
 
-from asyncfed.core.errors import ConfigError
+from asyncfed.core.errors import ConfigError, DataError
 from asyncfed.core.random import draw_key, purpose_key
 from asyncfed.core.record import replace
 from asyncfed.experiment import Experiment
 from asyncfed.problems.protocol import Problem, ScoresClients
 from asyncfed.report.client_table import ClientTable, worst_tenth
 from asyncfed.store.schema import DISPATCH, MERGE
+
+MOST_OPTIMA = 1000
+"""Finding a client's optimum takes about a millisecond."""
+
+
+class ScoringProblem(Problem, ScoresClients, Protocol):
+    """A problem that can say how it serves single clients."""
 
 
 def local_performance(
@@ -27,20 +34,37 @@ def local_performance(
 ) -> ClientTable:
     """The table of a run's clients.
 
-    `alone` is the loss of a model that the client trained on its own training rows only, from the same start, at the
-    strategy's base rate, for as many epochs as a client was merged for on average; `gain` is `alone − loss`, positive
-    where federating paid. `weight` is the client's effective weight in what was minimised: its share of all weights
-    that merges gave; see `effective_weights`.
+    `alone` is the loss of the best model that the client could have had from its own training rows only: the one that
+    minimises its own loss, where there is one, or else one trained from the same start, at the strategy's base rate,
+    for as many epochs as a client was merged for on average (`alone_epochs`; 0 for the former). `gain` is
+    `alone − loss`, positive where federating paid. `weight` is the client's effective weight in what was minimised:
+    its share of all weights that merges gave; see `effective_weights`.
     """
+    scoring = _scoring(problem)
+    return _table(experiment, scoring, params, merges, effective_weights(events, problem.num_clients), threads)
+
+
+def _scoring(problem: Problem) -> ScoringProblem:
     if not isinstance(problem, ScoresClients):
         raise ConfigError(
-            f"{type(problem).__name__} does not say how it serves single clients. Give it `parts`, `client_names` and "
-            "`client_scores`, see asyncfed.problems.protocol.ScoresClients."
+            f"{type(problem).__name__} does not say how it serves single clients. Give it `parts`, `client_names`, "
+            "`client_scores` and `client_optimum`, see asyncfed.problems.protocol.ScoresClients."
         )
+    return cast(ScoringProblem, problem)
+
+
+def _table(
+    experiment: Experiment,
+    problem: ScoringProblem,
+    params: np.ndarray,
+    merges: np.ndarray,
+    weights: np.ndarray,
+    threads: int,
+) -> ClientTable:
     part = next(name for name in ("test", "validation", "training") if name in problem.parts)
-    epochs = alone_epochs(experiment, merges)
     together = problem.client_scores(params, part, threads)
-    alone = problem.client_scores(models_alone(experiment, problem, epochs, threads), part, threads)
+    models, epochs = models_alone(experiment, problem, merges, threads)
+    alone = problem.client_scores(models, part, threads)
     names = problem.client_names or tuple(map(str, range(problem.num_clients)))
     columns: dict[str, np.ndarray] = {
         "client": np.arange(problem.num_clients),
@@ -49,32 +73,50 @@ def local_performance(
         "rows_measured": together.rows,
         "merges": merges,
         "share": merges / max(1, merges.sum()),
-        "weight": effective_weights(events, problem.num_clients),
+        "weight": weights,
         "loss": together.loss,
         "alone": alone.loss,
         "gain": alone.loss - together.loss,
+        "alone_epochs": epochs,
     }
     if together.accuracy is not None and alone.accuracy is not None:
         columns |= {"accuracy": together.accuracy, "alone_accuracy": alone.accuracy}
     columns["worst"] = worst_tenth(together.loss)
-    return ClientTable(columns, part, epochs)
+    return ClientTable(columns, part)
 
 
-def alone_epochs(experiment: Experiment, merges: np.ndarray) -> int:
-    """Epochs that a client was merged for on average: the budget of a model trained alone; at least one ticket's."""
-    epochs = experiment.strategy.work.epochs
-    return max(epochs, round(epochs * float(merges.mean())))
+def models_alone(
+    experiment: Experiment, problem: ScoringProblem, merges: np.ndarray, threads: int = 1
+) -> tuple[np.ndarray, np.ndarray]:
+    """Each client's own model (C, p), from nobody's training rows but its own; and its epochs, 0 if at the optimum.
+
+    Of more than MOST_OPTIMA clients, all are trained.
+    """
+    work = experiment.strategy.work
+    epochs = max(work.epochs, round(work.epochs * float(merges.mean())))
+    own: dict[int, np.ndarray | None] = {}
+    if problem.num_clients <= MOST_OPTIMA:
+        own = {client: _optimum(problem, client) for client in range(problem.num_clients)}
+    left = [client for client in range(problem.num_clients) if own.get(client) is None]
+    models = np.tile(problem.init(experiment.seed, how=experiment.init), (problem.num_clients, 1))
+    if left:
+        key = purpose_key(experiment.seed, "alone")
+        keys = [draw_key(key, client, 0) for client in left]
+        longer = replace(work, epochs=epochs, proximal=0.0, start="server")
+        models[left] = problem.local_train_many(models[left], left, [longer] * len(left), keys, threads)
+    for client, model in own.items():
+        if model is not None:
+            models[client] = model
+    spent = np.zeros(problem.num_clients, np.int64)
+    spent[left] = epochs
+    return models, spent
 
 
-def models_alone(experiment: Experiment, problem: Problem, epochs: int, threads: int = 1) -> np.ndarray:
-    """Each client's own model (C, p), trained on its own training rows and nobody else's."""
-    work = replace(experiment.strategy.work, epochs=epochs, proximal=0.0, start="server")
-    start = problem.init(experiment.seed, how=experiment.init)
-    clients = range(problem.num_clients)
-    key = purpose_key(experiment.seed, "alone")
-    keys = [draw_key(key, client, 0) for client in clients]
-    starts = np.tile(start, (len(clients), 1))
-    return problem.local_train_many(starts, list(clients), [work] * len(clients), keys, threads, overwrite=True)
+def _optimum(problem: ScoringProblem, client: int) -> np.ndarray | None:
+    try:
+        return problem.client_optimum(client)
+    except DataError:  # too badly scaled to be found; then it is trained
+        return None
 
 
 def effective_weights(events: Iterable[tuple[Any, ...]], num_clients: int) -> np.ndarray:

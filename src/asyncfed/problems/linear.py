@@ -239,19 +239,26 @@ class Linear:
         text += "".join(f" {part} {data.sha256()}" for part, data in self.held_out.items())
         return sha256(text.encode()).hexdigest()
 
+    def client_optimum(self, client: int) -> Array | None:
+        """The minimiser of one client's own loss, penalty included; None where there is none, as in `optimum`."""
+        x, y = self._rows_of(client)
+        if not self._has_optimum(y):
+            return None
+        return newton_minimum(Objective(x, y, np.array([0, len(y)]), self._code, self._penalty))
+
     @cached_property
     def _optimum(self) -> Array | None:
-        if not self._has_optimum():
+        if not self._has_optimum(self._y):
             return None
         return newton_minimum(Objective(self._x, self._y, self._offsets, self._code, self._penalty))
 
-    def _has_optimum(self) -> bool:
+    def _has_optimum(self, targets: Array) -> bool:
         if self.model.loss in _QUADRATIC_LOSSES:
             return True
         if self._code == HINGE or self.model.l2 == 0:
             return False
         bias_held = self.model.penalize_bias or not self.model.fit_bias
-        return bias_held or bool(self._y.min() < self._y.max())
+        return bias_held or bool(targets.min() < targets.max())
 
     @cached_property
     def _penalty(self) -> Array:

@@ -142,3 +142,7 @@ class ScoresClients(Protocol):
     def client_scores(self, params: Array, part: str, threads: int = 1) -> ClientScores:
         """Of one model (p,) that all clients use, or of a model for each client (C, p)."""
         ...
+
+    def client_optimum(self, client: int) -> Array | None:
+        """The params that minimise one client's own loss, penalty included; None where there is no such point."""
+        ...

@@ -24,13 +24,11 @@ MOST_ROWS = 50
 class ClientTable:
     """`columns` by name, one value a client, in the order of the clients' numbers.
 
-    `part` says on whose rows losses were measured: `test`, else `validation`, else `training`. `alone_epochs` is how
-    long each client's own model was trained: as many epochs as a client was merged for on average.
+    `part` says on which rows losses were measured: `test`, else `validation`, else `training`.
     """
 
     columns: Mapping[str, np.ndarray]
     part: str
-    alone_epochs: int
 
     def __getitem__(self, name: str) -> np.ndarray:
         return self.columns[name]
@@ -41,6 +39,16 @@ class ClientTable:
     @property
     def has_accuracy(self) -> bool:
         return "accuracy" in self.columns
+
+    @property
+    def alone_words(self) -> str:
+        """How the clients' own models were found."""
+        epochs = self.columns["alone_epochs"]
+        at_optimum, longest = int((epochs == 0).sum()), int(epochs.max())
+        if not longest:
+            return "the minimiser of the client's own loss"
+        trained = f"trained for {longest} epochs on the client's own rows"
+        return f"{trained}, but at {at_optimum} clients the minimiser" if at_optimum else trained
 
     def summary(self) -> dict[str, float]:
         """How evenly clients are served and heard; NaN where nothing was measured."""
@@ -65,6 +73,12 @@ class ClientTable:
             raise ConfigError("A data frame needs pandas: pip install pandas, or use the columns as arrays.") from error
         return pandas.DataFrame(dict(self.columns))
 
+    def plot(self) -> Any:
+        """A Matplotlib figure: each client's loss together and alone, best served first."""
+        from asyncfed.report.printed import draw
+
+        return draw(client_figure({"clients": self}))
+
     def plain(self) -> dict[str, list[Any]]:
         """The columns as lists, for files."""
         return {name: values.tolist() for name, values in self.columns.items()}
@@ -73,7 +87,7 @@ class ClientTable:
         console = Console(width=100, no_color=True)
         with console.capture() as printed:
             console.print(client_table(self))
-        return printed.get()
+        return "\n".join(line.rstrip() for line in printed.get().splitlines())
 
 
 def loss_of_worst_tenth(losses: np.ndarray) -> float:
@@ -106,7 +120,7 @@ def client_table(clients: ClientTable) -> Table:
         shown = np.argsort(-np.nan_to_num(clients["loss"], nan=-np.inf), kind="stable")[:MOST_ROWS]
         title = f"the {MOST_ROWS} of {len(clients):,} clients that are served worst, on their {clients.part} rows"
     summary = ", ".join(f"{name} {short(value)}" for name, value in clients.summary().items())
-    words = f"alone: own rows only, {clients.alone_epochs} epochs. * worst tenth. {summary}"
+    words = f"alone: {clients.alone_words}. * worst tenth. {summary}"
     table = Table(
         title=title, caption=words, title_justify="left", caption_justify="left", box=box.SIMPLE_HEAD, show_edge=False
     )
@@ -129,8 +143,8 @@ def client_figure(tables: Mapping[str, ClientTable], rerun: str = "") -> FigureD
     return FigureData(
         "clients",
         "How each client is served",
-        "Loss on the client's own rows of the model learnt together, and of one it trained alone for as many epochs as "
-        "a client was merged for on average. Clients are sorted by the former; the worst tenth is marked.",
+        "Loss on the client's own rows of the model learnt together, and of the best one it could have had alone. "
+        "Clients are sorted by the former; the worst tenth is marked.",
         tuple(_panel(label, table) for label, table in list(tables.items())[:4]),
         rerun,
     )
@@ -146,5 +160,5 @@ def _panel(label: str, table: ClientTable) -> Panel:
         for name, values in lines.items()
     )
     names = ", ".join(table["name"][order]) if len(order) <= MOST_ROWS else ""
-    note = f"In this order: {names}." if names else ""
+    note = f"Alone: {table.alone_words}." + (f" Clients in this order: {names}." if names else "")
     return Panel(label, "clients, best served first", f"loss on {table.part} rows", series, y_log=True, note=note)

@@ -131,7 +131,7 @@ def table(
     strategy: str | ShippedStrategy = "fedasync",
     fraction: float = 0.5,
     num_clients: int | None = None,
-    rounds: int = 40,
+    rounds: int = 50,
     seed: int = 0,
     delays: Delays | None = None,
     settings: Mapping[str, Any] | None = None,

@@ -63,7 +63,10 @@ def test_two_clients_prepare_their_rows_as_if_all_lay_in_one_place():
     np.testing.assert_allclose(x, together.apply(everything)[0], rtol=1e-12, atol=1e-12)
     known = a[~np.isnan(a)]
     np.testing.assert_allclose(x[:, 0], np.where(np.isnan(a), 0.0, (a - known.mean()) / known.std()), atol=1e-12)
-    assert (x[:, 1:].sum(axis=1) == 1).all()
+    names = np.where(town == "", "missing", town)
+    for place, feature in enumerate(apart.feature_names[1:], 1):
+        np.testing.assert_array_equal(x[:, place] == 1, names == feature.removeprefix("town="))
+    assert len(apart.feature_names) == 1 + len(set(names)) - 1  # the most frequent one has no column
 
 
 def test_a_summary_holds_as_many_numbers_however_many_rows_it_is_of():
@@ -99,17 +102,18 @@ def test_one_row_is_not_summarised():
 def test_levels_are_those_of_all_clients_and_rare_ones_are_one():
     one, two = rows([1, 2, 3], ["A", "A", "rare"]), rows([4, 5, 6], ["B", "B", "odd"])
     preparation = combine([ClientSummary.of(table, recipe()) for table in (one, two)], recipe())
-    assert preparation.feature_names == ("a", "town=A", "town=B", "town=other")
-    np.testing.assert_array_equal(preparation.apply(one)[0][:, 1:], [[1, 0, 0], [1, 0, 0], [0, 0, 1]])
+    assert preparation.feature_names == ("a", "town=B", "town=other")
+    np.testing.assert_array_equal(preparation.apply(one)[0][:, 1:], [[0, 0], [0, 0], [0, 1]])
+    np.testing.assert_array_equal(preparation.apply(two)[0][:, 1:], [[1, 0], [1, 0], [0, 1]])
     unseen = rows([7.0], ["new"])
-    np.testing.assert_array_equal(preparation.apply(unseen)[0][0, 1:], [0, 0, 1])
-    assert "town has 2 levels and 2 rare ones, taken together as other" in preparation.notes[-1]
+    np.testing.assert_array_equal(preparation.apply(unseen)[0][0, 1:], [0, 1])
+    assert "town has 2 levels and 2 rare ones, taken together as other, measured against A" in preparation.notes[-1]
 
 
 def test_only_the_most_frequent_levels_are_kept():
     table = rows(range(9), list("AAAABBBCC"))
     preparation = combine([ClientSummary.of(table, recipe())], recipe(max_levels=2))
-    assert preparation.feature_names == ("a", "town=A", "town=B", "town=other")
+    assert preparation.feature_names == ("a", "town=B", "town=other")
 
 
 def test_without_scaling_numbers_stay_and_gaps_get_the_mean():

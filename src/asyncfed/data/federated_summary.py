@@ -123,18 +123,23 @@ class ClientSummary(Record):
 
 
 class PreparedColumn(Record):
-    """A number becomes `(value − center) / scale`, with `fill` for a missing value; a category one column a level."""
+    """A number becomes `(value − center) / scale`, with `fill` for a missing value; a category one column a level.
+
+    The most frequent level, `reference`, has no column: with one, the columns would add up to the model's bias, and no
+    data could tell the two apart. It is None for a number.
+    """
 
     name: str
     fill: float = 0.0
     center: float = 0.0
     scale: float = 1.0
+    reference: str | None = None
     levels: tuple[str, ...] = ()
     other: bool = False
 
     @property
     def feature_names(self) -> tuple[str, ...]:
-        if not self.levels:
+        if self.reference is None:
             return (self.name,)
         return tuple(f"{self.name}={level}" for level in (*self.levels, *(("other",) if self.other else ())))
 
@@ -177,7 +182,7 @@ def _fill(out: np.ndarray, column: Column, how: PreparedColumn) -> None:
     if not column.is_category:
         out[:, 0] = (np.where(np.isnan(column.values), how.fill, column.values) - how.center) / how.scale
         return
-    place = {level: i for i, level in enumerate(how.levels)}
+    place = {how.reference: -1, **{level: i for i, level in enumerate(how.levels)}}
     beyond = len(how.levels) if how.other else -1
     codes, inverse = np.unique(column.values, return_inverse=True)
     names = [MISSING_LEVEL if code < 0 else column.levels[code] for code in codes]
@@ -256,8 +261,9 @@ def _levelled(name: str, levels: Levels, recipe: Recipe) -> tuple[PreparedColumn
     if not kept:
         return None, f"none of its {len(counts):,} levels occurs {recipe.min_level_count} times", ""
     rare = len(counts) - len(kept)
-    words = f"{name} has {len(kept)} levels" + (f" and {rare:,} rare ones, taken together as other" if rare else "")
-    return PreparedColumn(name, levels=tuple(sorted(kept)), other=rare > 0), "", words
+    others = f" and {rare:,} rare ones, taken together as other" if rare else ""
+    words = f"{name} has {len(kept)} levels{others}, measured against {kept[0]}"
+    return PreparedColumn(name, reference=kept[0], levels=tuple(sorted(kept[1:])), other=rare > 0), "", words
 
 
 def _target(summaries: Sequence[ClientSummary], recipe: Recipe) -> tuple[PreparedTarget, str]:

@@ -110,7 +110,7 @@ def written(value):
     if isinstance(value, Config):
         tag = value.__struct_config__.tag
         return "table" if tag is None else tag
-    if value is None:
+    if value is None or value is msgspec.UNSET:
         return "none"
     if isinstance(value, bool):
         return str(value).lower()

@@ -11,11 +11,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, dataclass_transform
 
 import msgspec
-from msgspec import field
+from msgspec import UNSET, UnsetType, field
 
 __all__ = [
+    "UNSET",
     "Config",
     "Record",
+    "UnsetType",
     "ValidationError",
     "field",
     "from_plain",

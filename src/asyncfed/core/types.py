@@ -7,7 +7,7 @@ from math import isfinite
 from typing import Any, Literal, Protocol, TypeAlias
 
 from asyncfed.core.errors import ConfigError
-from asyncfed.core.record import Config, Record
+from asyncfed.core.record import UNSET, Config, Record, UnsetType
 
 Payload: TypeAlias = Literal["model", "delta"]
 Start: TypeAlias = Literal["server", "own"]
@@ -18,7 +18,9 @@ class Work(Config):
 
     In local epoch e (0, 1, ...) the step is `learning_rate / (e + 1)**decay`. `proximal` adds FedProx's term
     `proximal/2 * |w - w_start|^2`. `start` says which model it starts from: the server's, handed out with the
-    ticket, or the client's own last one (the published scripts never download).
+    ticket, or the client's own last one (the published scripts never download). With `patience`, the client stops
+    after so many epochs in a row whose mean loss (over its batches, each before its step, without penalty) was no lower
+    than the lowest before. Unset it is not written down, so that journals without it are what they always were.
     """
 
     epochs: int = 1
@@ -27,8 +29,11 @@ class Work(Config):
     decay: float = 0.0
     proximal: float = 0.0
     start: Start = "server"
+    patience: int | UnsetType = UNSET
 
     def __post_init__(self) -> None:
+        if self.patience is not UNSET and self.patience < 1:
+            raise ConfigError(f"work.patience is {self.patience}; it must be at least 1 epoch, or left out.")
         if self.epochs < 1:
             raise ConfigError(f"work.epochs is {self.epochs}; a client must do at least 1 local epoch.")
         if self.batch_size < 1:

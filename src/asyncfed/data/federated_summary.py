@@ -182,7 +182,8 @@ def _fill(out: np.ndarray, column: Column, how: PreparedColumn) -> None:
     if not column.is_category:
         out[:, 0] = (np.where(np.isnan(column.values), how.fill, column.values) - how.center) / how.scale
         return
-    place = {how.reference: -1, **{level: i for i, level in enumerate(how.levels)}}
+    place: dict[str | None, int] = {level: i for i, level in enumerate(how.levels)}
+    place[how.reference] = -1
     beyond = len(how.levels) if how.other else -1
     codes, inverse = np.unique(column.values, return_inverse=True)
     names = [MISSING_LEVEL if code < 0 else column.levels[code] for code in codes]

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from asyncfed.core.errors import ConfigError, DataError, did_you_mean
 from asyncfed.core.random import draw_key, purpose_key
-from asyncfed.core.record import Config
+from asyncfed.core.record import UNSET, Config
 from asyncfed.core.types import Work
 from asyncfed.kernels.client_losses import client_losses
 from asyncfed.kernels.losses import CLASSIFICATION_LOSSES, HINGE, loss_code, loss_slopes
@@ -293,6 +293,8 @@ def _tasks(clients: Sequence[int], works: Sequence[Work], keys: Sequence[int]) -
         raise ConfigError(f"There are {count} clients but {len(works)} works; each task needs one of each.")
     if 0 < count <= _MOST_KEPT and works.count(works[0]) == count:
         work = _same_work(works[0], count)
+    elif any(each.patience is not UNSET for each in works):
+        work = np.array([_patient_numbers(each) for each in works], dtype=np.float64)
     else:
         work = np.array([_task_numbers(each) for each in works], dtype=np.float64).reshape(count, 5)
     return Tasks(np.array(clients, dtype=np.int64), np.array(keys, dtype=np.uint64), work)
@@ -301,6 +303,12 @@ def _tasks(clients: Sequence[int], works: Sequence[Work], keys: Sequence[int]) -
 @lru_cache(maxsize=64)
 def _same_work(work: Work, count: int) -> Array:
     """`count` equal rows. A simulation asks for the same few thousands of times a second."""
-    rows = np.empty((count, 5))
-    rows[:] = _task_numbers(work)
+    numbers = _task_numbers(work) if work.patience is UNSET else _patient_numbers(work)
+    rows = np.empty((count, len(numbers)))
+    rows[:] = numbers
     return rows
+
+
+def _patient_numbers(work: Work) -> tuple[float, ...]:
+    """The numbers of a task, with its patience, 0 for none."""
+    return (*_task_numbers(work), 0.0 if work.patience is UNSET else float(work.patience))

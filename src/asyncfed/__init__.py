@@ -17,6 +17,7 @@ from asyncfed.run import Run, load
 from asyncfed.running import resume, run, verify
 from asyncfed.sim.evaluation import Evaluation
 from asyncfed.sim.plan import Churn
+from asyncfed.sim.stopping import Stopping
 from asyncfed.version import __version__
 from asyncfed.workers import Workers
 
@@ -30,6 +31,7 @@ __all__ = [
     "Evaluation",
     "Experiment",
     "Run",
+    "Stopping",
     "Work",
     "Workers",
     "__version__",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -18,8 +19,21 @@ from asyncfed.compare import compare as compare_strategies
 from asyncfed.core.errors import AsyncFedError, ConfigError
 from asyncfed.core.record import replace
 from asyncfed.experiment import Experiment, changed, read_toml, to_toml
-from asyncfed.presets import DELAYS, PRESETS, STRATEGIES, delays_named, preset, strategy_like
+from asyncfed.presets import (
+    BUILT_IN,
+    DELAYS,
+    PRESETS,
+    PROBLEMS,
+    STRATEGIES,
+    delays_named,
+    preset,
+    strategy_like,
+)
+from asyncfed.presets import (
+    table as table_preset,
+)
 from asyncfed.report.certificate_table import certificate_text, voices_text
+from asyncfed.report.client_table import client_table
 from asyncfed.report.comparison_figure import draw_comparison, draw_time_to_target
 from asyncfed.report.export import write_table
 from asyncfed.report.page_of_runs import ToldRun, write_run_page
@@ -51,12 +65,22 @@ Settings = Annotated[list[str] | None, typer.Option("--set", help="Any other key
 Rate = Annotated[
     str | None, typer.Option("--lr", help='Learning rate: a number, or "theory" for one a theorem that applies allows.')
 ]
+DataName = Annotated[
+    str | None, typer.Option("--data", help="In place of a preset: a .csv or .parquet file, or data by name.")
+]
+Target = Annotated[str | None, typer.Option(help="The column of --data to be foretold.")]
+ClientColumn = Annotated[str | None, typer.Option(help="The column of --data that says who owns a row.")]
+ProblemName = Annotated[str | None, typer.Option("--problem", help=f"For --data: {', '.join(PROBLEMS)}.")]
 Threads = Annotated[int | None, typer.Option(help="Threads; changes the speed and nothing else.")]
 
 
 @app.command()
 def run(
     experiment: What = "regression",
+    data: DataName = None,
+    target: Target = None,
+    client_column: ClientColumn = None,
+    problem: ProblemName = None,
     out: Annotated[Path | None, typer.Option(help="The run's file (default: runs/NAME-SEED.sqlite).")] = None,
     strategy: Strategy = None,
     delays: Delays = None,
@@ -73,14 +97,17 @@ def run(
     checkpoint_seconds: Annotated[float, typer.Option(help="Wall-clock time between checkpoints.")] = 2.0,
 ) -> None:
     """Simulate an experiment. Ctrl-C stops it cleanly; `asyncfed resume` continues it."""
-    chosen = _experiment(experiment, strategy, delays, reading, fraction, clients, rounds, seed, settings, lr)
+    about = {"data": data, "target": target, "client_column": client_column, "problem": problem}
+    chosen = _experiment(experiment, strategy, delays, reading, fraction, clients, rounds, seed, settings, lr, about)
     file = out or Path("runs") / f"{chosen.name}-{chosen.seed}.sqlite"
-    console.print(escape(chosen.heterogeneity().verdict), style="dim")
+    dealt = chosen.deal()
+    for note in (*dealt.notes, chosen.heterogeneity(dealt.clients).verdict):
+        console.print(escape(note), style="dim", highlight=False)
     with run_bar(console, chosen) as watch:
         done = running.run(
             chosen, out=file, threads=threads, watch=watch, force=force, checkpoint_seconds=checkpoint_seconds
         )
-    _conclude(done, plot)
+    _conclude(done, plot, clients=data is not None)
 
 
 @app.command()
@@ -116,13 +143,14 @@ def show(
     file: RunFile,
     plot: Annotated[Path | None, typer.Option(help="Draw the run into this PNG or PDF file.")] = None,
     toml: Annotated[bool, typer.Option("--toml", help="Print the experiment as TOML.")] = False,
+    clients: Annotated[bool, typer.Option("--clients", help="Also show how each client is served.")] = False,
 ) -> None:
     """Show what a run did and how it ended."""
     recorded = load(file)
     if toml:
         print(to_toml(recorded.experiment))
         return
-    _conclude(recorded, plot)
+    _conclude(recorded, plot, clients)
 
 
 @app.command()
@@ -130,15 +158,16 @@ def export(
     file: RunFile,
     out: Annotated[Path, typer.Argument(help="The file to write; .csv or .parquet.")],
     table: Annotated[
-        Literal["evaluations", "rounds", "events"], typer.Option(help="Which of the run's tables.")
+        Literal["evaluations", "rounds", "events", "clients"], typer.Option(help="Which of the run's tables.")
     ] = "evaluations",
 ) -> None:
     """Write a table of a run as CSV or Parquet."""
     recorded = load(file)
-    tables = {
+    tables: dict[str, Callable[[], dict[str, list[Any]]]] = {
         "evaluations": recorded.journal.evaluation_columns,
         "rounds": lambda: recorded.journal.columns("rounds"),
         "events": recorded.journal.event_columns,
+        "clients": lambda: recorded.clients.plain(),
     }
     write_table(tables[table](), out)
     console.print(f"wrote {out}")
@@ -151,7 +180,9 @@ def report(
 ) -> None:
     """Write one self-contained HTML page about one run or several."""
     runs = [load(file) for file in files]
-    told = [ToldRun(r, to_toml(r.experiment), r.experiment.heterogeneity().verdict, r.sha256) for r in runs]
+    told = [
+        ToldRun(r, to_toml(r.experiment), r.experiment.heterogeneity().verdict, r.sha256, r.known_clients) for r in runs
+    ]
     page = write_run_page(out, told, f"asyncfed report {' '.join(map(str, files))}")
     console.print(f"report: {page}", highlight=False, soft_wrap=True)
 
@@ -262,9 +293,10 @@ def presets(name: Annotated[str | None, typer.Argument(help="Print this preset a
     if name is not None:
         print(to_toml(preset(name)()))
         return
-    for title, entries in (("preset", PRESETS), ("strategy", STRATEGIES), ("delays", DELAYS)):
+    named = (("preset", PRESETS), ("strategy", STRATEGIES), ("delays", DELAYS), ("data", BUILT_IN))
+    for title, entries in named:
         table = Table(title, "what it is", title_justify="left", box=None, pad_edge=False)
-        for key, (words, _) in entries.items():
+        for key, (words, *_) in entries.items():
             table.add_row(key, escape(words))
         console.print(table, "")
 
@@ -293,11 +325,19 @@ def _experiment(
     seed: int | None = None,
     settings: list[str] | None = None,
     lr: str | None = None,
+    about: dict[str, str | None] | None = None,
 ) -> Experiment:
     """The experiment the options describe."""
-    only_presets = {"reading": reading, "fraction": fraction, "num_clients": clients}
+    only_presets: dict[str, Any] = {"reading": reading, "fraction": fraction, "num_clients": clients}
     asked = {key: value for key, value in only_presets.items() if value is not None}
-    if what.endswith(".toml"):
+    table: dict[str, Any] = {key: value for key, value in (about or {}).items() if value is not None}
+    if table:
+        if "data" not in table or what != "regression" or reading is not None:
+            raise ConfigError("--target, --client-column and --problem go with --data, which takes a preset's place.")
+        before = dict(_setting(text) for text in settings or [] if not text.startswith("strategy."))
+        asked |= table | {"seed": seed or 0, "settings": before} | ({} if strategy is None else {"strategy": strategy})
+        chosen = table_preset(asked.pop("data"), **asked)
+    elif what.endswith(".toml"):
         if asked:
             raise ConfigError(f"{', '.join(asked)} shape presets; in a TOML file, write what you mean or use --set.")
         chosen = read_toml(what)
@@ -355,8 +395,10 @@ def _save(figure: Any, file: Path) -> None:
     console.print(f"figure: {file}", highlight=False, soft_wrap=True)
 
 
-def _conclude(done: Run, plot: Path | None) -> None:
+def _conclude(done: Run, plot: Path | None, clients: bool = False) -> None:
     console.print(run_table(done))
+    if clients:
+        console.print(client_table(done.clients))
     if plot is not None:
         _save(done.plot(), plot)
     if not done.finished:

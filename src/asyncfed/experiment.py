@@ -12,12 +12,26 @@ import tomli_w
 from asyncfed.core.errors import ConfigError, JournalError, did_you_mean
 from asyncfed.core.record import Config, ValidationError, from_plain, replace, to_plain
 from asyncfed.core.types import Budget
-from asyncfed.data import IID, Clients, Dtype, Generator, HeterogeneityReport, PaperRegression, Split, heterogeneity
+from asyncfed.data import (
+    DEFAULT_CLIENTS,
+    IID,
+    Clients,
+    Data,
+    Dealing,
+    Dealt,
+    Dtype,
+    HeterogeneityReport,
+    Holdout,
+    PaperRegression,
+    Split,
+    heterogeneity,
+)
 from asyncfed.delays import Delays
 from asyncfed.problems.linear import Linear, LinearModel
 from asyncfed.problems.protocol import Initialisation
 from asyncfed.sim.evaluation import Evaluation
 from asyncfed.sim.plan import Churn, Plan, check_churn
+from asyncfed.sim.stopping import Stopping
 from asyncfed.strategies import AFL, ShippedStrategy
 
 NOT_PART_OF_THE_RUN = frozenset({"name", "evaluation"})
@@ -29,21 +43,23 @@ class Experiment(Config):
 
     name: str = "experiment"
     seed: int = 0
-    num_clients: int = 10
-    data: Generator = PaperRegression()
+    num_clients: int | None = None
+    data: Data = PaperRegression()
     split: Split = IID()
+    holdout: Holdout | None = None
     dtype: Dtype = "float64"
     model: LinearModel = LinearModel()
     init: Initialisation = "zeros"
     strategy: ShippedStrategy = AFL()
     delays: Delays = Delays()
     budget: Budget = Budget(rounds=100)
+    stopping: Stopping | None = None
     churn: tuple[Churn, ...] = ()
     evaluation: Evaluation = Evaluation()
     divergence_norm: float = 1e9
 
     def __post_init__(self) -> None:
-        if self.num_clients < 1:
+        if self.num_clients is not None and self.num_clients < 1:
             raise ConfigError(f"num_clients is {self.num_clients}; an experiment needs at least 1 client.")
         if self.seed < 0:
             raise ConfigError(f"seed is {self.seed}; it must be zero or a positive whole number.")
@@ -51,21 +67,37 @@ class Experiment(Config):
             raise ConfigError("budget is empty, so the run would never end; set rounds, updates or elapsed.")
         if not self.divergence_norm > 0:
             raise ConfigError(f"divergence_norm is {self.divergence_norm}; it must be positive.")
-        check_churn(self.churn, self.num_clients)
+        if self.num_clients is not None or not self.data.names_clients:
+            check_churn(self.churn, self.count_clients())
+
+    def deal(self) -> Dealt:
+        """Generate or read the data: who has which rows to train on, and which were held out."""
+        return self.data.deal(
+            Dealing(self.split, self.num_clients, self.seed, self.dtype, self.holdout, self.model.labels)
+        )
 
     def clients(self) -> Clients:
-        """Generate the data and split them over the clients."""
-        table = self.data.generate(self.seed, self.dtype)
-        assigned = self.split.assign(table, self.num_clients, self.seed)
-        return Clients.pack(assigned.table, assigned.client_of_row, self.num_clients, self.dtype)
+        """The clients with the rows they train on."""
+        return self.deal().clients
 
     def problem(self) -> Linear:
         """What is to be learnt, with every client's data."""
-        return self.model.build(self.clients())
+        dealt = self.deal()
+        return self.model.build(dealt.clients, dealt.held_out)
 
-    def heterogeneity(self) -> HeterogeneityReport:
-        """How different the clients' data really are, and whether the split is what was asked for."""
-        return heterogeneity(self.clients(), self.split.asks, self.seed)
+    def count_clients(self) -> int:
+        """How many clients there are: as was said, or as the data say."""
+        if self.num_clients is None and self.data.names_clients:
+            return self.clients().num_clients
+        return self.num_clients or DEFAULT_CLIENTS
+
+    def heterogeneity(self, clients: Clients | None = None) -> HeterogeneityReport:
+        """How different the clients' data really are, and whether the split is what was asked for.
+
+        Clients that the data name are what they are: nothing was asked. `clients` saves making them again.
+        """
+        clients = self.clients() if clients is None else clients
+        return heterogeneity(clients, None if clients.names else self.split.asks, self.seed)
 
     def plan(self, threads: int) -> Plan:
         return Plan(
@@ -76,6 +108,7 @@ class Experiment(Config):
             churn=self.churn,
             evaluation=self.evaluation,
             divergence_norm=self.divergence_norm,
+            stopping=self.stopping,
             threads=threads,
         )
 
@@ -130,9 +163,14 @@ def changed(experiment: Experiment, settings: dict[str, Any]) -> Experiment:
 
 
 def differences(one: Experiment | dict[str, Any], other: Experiment | dict[str, Any]) -> list[str]:
-    """Where two experiments describe different runs, as `key: this -> that` lines."""
+    """Where two experiments describe different runs, as `key: this -> that` lines.
+
+    Where a measurement may stop a run, when it is made is part of the run.
+    """
     before, after = (_flat(_without_none(to_plain(e))) for e in (one, other))
-    keys = [k for k in {**before, **after} if k.split(".")[0] not in NOT_PART_OF_THE_RUN]
+    stops = any(key in ("stopping.patience", "stopping.target") for key in {**before, **after})
+    ignored = NOT_PART_OF_THE_RUN - {"evaluation"} if stops else NOT_PART_OF_THE_RUN
+    keys = [k for k in {**before, **after} if k.split(".")[0] not in ignored]
     return [f"{k}: {before.get(k)!r} -> {after.get(k)!r}" for k in keys if before.get(k) != after.get(k)]
 
 

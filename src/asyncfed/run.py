@@ -9,16 +9,23 @@ from typing import Any
 
 import numpy as np
 
-from asyncfed.core.errors import JournalError
+from asyncfed.core.errors import ConfigError, JournalError
 from asyncfed.experiment import Experiment, stored
+from asyncfed.local_performance import local_performance
+from asyncfed.problems.protocol import Problem
+from asyncfed.report.client_table import ClientTable
 from asyncfed.store.journal import Journal
 
 
 class Run:
-    """`evaluations` and `rounds` are dicts of arrays by column; `params` is the last model that was saved."""
+    """`evaluations` and `rounds` are dicts of arrays by column; `params` is the last model that was saved.
 
-    def __init__(self, journal: Journal) -> None:
+    `problem` is what was learnt, if it is at hand; all but `clients` is read from the journal and nothing else.
+    """
+
+    def __init__(self, journal: Journal, problem: Problem | None = None) -> None:
         self.journal = journal
+        self._problem = problem
 
     @property
     def path(self) -> Path | None:
@@ -96,6 +103,32 @@ class Run:
 
         return bias_of_run(self)
 
+    @cached_property
+    def problem(self) -> Problem:
+        """What was learnt, with its data: made again from the experiment, unless it is at hand."""
+        problem = self.experiment.problem() if self._problem is None else self._problem
+        if problem.fingerprint() != self.header["problem"]:
+            raise JournalError(
+                f"{self.path} was run on data that its experiment does not describe, or that have changed since. Pass "
+                "the same again: af.load(path, problem=...)."
+            )
+        return problem
+
+    @cached_property
+    def clients(self) -> ClientTable:
+        """How each client is served, by the common model and by one trained alone; see `asyncfed.local_performance`."""
+        return local_performance(
+            self.experiment, self.problem, self.params, self.participation(), self.journal.event_rows()
+        )
+
+    @property
+    def known_clients(self) -> ClientTable | None:
+        """`clients`, or None where the file does not say enough: data of your own, or no model yet."""
+        try:
+            return self.clients
+        except (ConfigError, JournalError):
+            return None
+
     def plot(self) -> Any:
         """A Matplotlib figure of the run: loss, staleness, clock and who took part."""
         from asyncfed.report.run_figure import draw_run
@@ -114,8 +147,8 @@ def params_sha256(params: np.ndarray) -> str:
     return hashlib.sha256(np.ascontiguousarray(params).tobytes()).hexdigest()
 
 
-def load(path: Path | str) -> Run:
-    """Open a run's file for reading."""
+def load(path: Path | str, problem: Problem | None = None) -> Run:
+    """Open a run's file for reading. `problem` is the run's own, if its experiment does not describe it."""
     journal = Journal.open(path)
     journal.rehash()
-    return Run(journal)
+    return Run(journal, problem)

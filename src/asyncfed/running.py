@@ -21,7 +21,7 @@ from asyncfed.delays import DelayModel
 from asyncfed.experiment import Experiment, differences, stored
 from asyncfed.problems.protocol import Problem
 from asyncfed.run import Run, load, params_sha256
-from asyncfed.sim.plan import check_churn
+from asyncfed.sim.plan import check_churn, check_stopping
 from asyncfed.sim.replay import replay
 from asyncfed.sim.simulation import Simulation
 from asyncfed.store.journal import Journal
@@ -75,9 +75,11 @@ def run(
         "reason": "it was stopped before its end",
     }
     plan = experiment.plan(_threads(threads))
+    check_stopping(problem, plan)
     journal = Journal.create(out, header, replace=force)  # last, when nothing is left that could be refused
     simulation = Simulation(problem, delays, plan, journal)
-    return _drive(simulation, journal, watch, checkpoint_seconds)
+    _drive(simulation, journal, watch, checkpoint_seconds)
+    return Run(journal, problem)
 
 
 def resume(
@@ -103,7 +105,7 @@ def resume(
     checkpoint = journal.checkpoint()
     if header["verdict"] != "interrupted":
         journal.rehash()
-        return Run(journal)
+        return Run(journal, problem)
     if delays is None:
         if header["own_delays"]:
             raise JournalError(
@@ -113,7 +115,8 @@ def resume(
         delays = experiment.delays.bind(problem.num_clients, experiment.seed)
     journal.rewind(0 if checkpoint is None else checkpoint[0]["seq"])
     simulation = Simulation(problem, delays, experiment.plan(_threads(threads)), journal, checkpoint)
-    return _drive(simulation, journal, watch, checkpoint_seconds)
+    _drive(simulation, journal, watch, checkpoint_seconds)
+    return Run(journal, problem)
 
 
 class Verification(NamedTuple):
@@ -230,7 +233,7 @@ def _threads(threads: int | None) -> int:
     return threads or usable_cores()
 
 
-def _drive(simulation: Simulation, journal: Journal, watch: Watcher | None, checkpoint_seconds: float) -> Run:
+def _drive(simulation: Simulation, journal: Journal, watch: Watcher | None, checkpoint_seconds: float) -> None:
     """Advance in pieces of about a tenth of a second; in between report, checkpoint, and look for Ctrl-C."""
     arrivals, saved_at = 64, time.monotonic()
     with _interruptible() as interrupted, _collector_at_rest():
@@ -246,7 +249,6 @@ def _drive(simulation: Simulation, journal: Journal, watch: Watcher | None, chec
                 gc.collect(0)
                 saved_at = time.monotonic()
     _seal(simulation, journal)
-    return Run(journal)
 
 
 def _seal(simulation: Simulation, journal: Journal) -> None:

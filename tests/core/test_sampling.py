@@ -11,6 +11,7 @@ from asyncfed.core.pool import ClientPool
 from asyncfed.core.random import Stream, purpose_key
 from asyncfed.core.record import from_plain, to_plain
 from asyncfed.core.sampling import (
+    Fair,
     SamplerMemory,
     ShuffledCycle,
     UniformAll,
@@ -35,7 +36,7 @@ crowds = st.sets(st.integers(0, 9)).flatmap(
 )
 
 
-@pytest.mark.parametrize("sampler", [UniformIdle(), ShuffledCycle(), Weighted(weights=WEIGHTS)])
+@pytest.mark.parametrize("sampler", [UniformIdle(), ShuffledCycle(), Weighted(weights=WEIGHTS), Fair()])
 @given(crowd=crowds, k=st.integers(0, 12), seed=st.integers(0, 1000))
 def test_who_must_not_queue_is_idle_and_drawn_once(sampler, crowd, k, seed):
     here, busy = crowd
@@ -222,3 +223,24 @@ def test_who_has_no_weight_is_never_drawn():
 def test_impossible_weights_are_refused(weights, message):
     with pytest.raises(ConfigError, match=message):
         Weighted(weights=weights)
+
+
+def test_a_fair_sampler_names_those_with_the_fewest_tickets():
+    view, memory, drawn = view_of(range(4)), Fair().start(), Counter()
+    for _ in range(10):
+        chosen, memory = Fair().draw(memory, view, 2)
+        drawn.update(chosen)
+        memory = from_plain(to_plain(memory), SamplerMemory)
+    assert drawn == dict.fromkeys(range(4), 5)
+
+
+def test_a_fair_sampler_prefers_whom_it_has_seldom_named():
+    _, memory = Fair().draw(Fair().start(), view_of({0, 1}, busy={2}), 2)
+    chosen, memory = Fair().draw(memory, view_of({0, 1, 2}), 1)
+    assert chosen == [2]
+    assert memory == (1.0, 1.0, 1.0)
+
+
+def test_among_equals_a_fair_sampler_draws():
+    firsts = {Fair().draw((), view_of(range(5), seed=seed), 1)[0][0] for seed in range(40)}
+    assert firsts == set(range(5))

@@ -4,12 +4,17 @@ from itertools import product
 
 import pytest
 
-from asyncfed.core.sampling import ShuffledCycle, UniformAll, UniformIdle, Weighted
+from asyncfed.core.sampling import Fair, ShuffledCycle, UniformAll, UniformIdle, Weighted
 from asyncfed.core.staleness import Hinge, NoDiscount, Polynomial
 from asyncfed.strategies import AFL, CyclicWeightTransfer, FedAsync, FedAvg, FedBuff, PublishedScripts
 from asyncfed.testing import check_strategy
 
-SKIP_BUSY = {"idle": UniformIdle(), "cycle": ShuffledCycle(), "weighted": Weighted(weights=(1.0, 2.0, 3.0, 4.0, 5.0))}
+SKIP_BUSY = {
+    "idle": UniformIdle(),
+    "cycle": ShuffledCycle(),
+    "fair": Fair(),
+    "weighted": Weighted(weights=(1.0, 2.0, 3.0, 4.0, 5.0)),
+}
 SAMPLERS = SKIP_BUSY | {"all": UniformAll(), "queue": Weighted(weights=(1.0, 9.0), busy="queue")}
 STALE = {
     "any": {},
@@ -45,6 +50,22 @@ def test_fedavg(weighting, sampler):
 @pytest.mark.parametrize("discount", [NoDiscount(), Polynomial(), Hinge(slope=2.0, grace=1)])
 def test_fedasync(discount, sampler):
     check_strategy(FedAsync(concurrency=3, discount=discount, sampler=sampler))
+
+
+@pytest.mark.parametrize(
+    "strategy",
+    [
+        AFL(concurrency=3, sampler=Fair()),
+        AFL(concurrency=3, aggregate="mixing", weighting="inverse_participation", sampler=Fair()),
+        AFL(concurrency=3, aggregate="delta_mean", weighting="inverse_participation", **STALE["wait"]),
+        AFL(concurrency=3, aggregate="delta_sum", weighting="inverse_participation", **STALE["damp"]),
+        FedAsync(concurrency=3, weighting="inverse_participation"),
+        FedAvg(cohort_size=3, sampler=Fair()),
+        FedBuff(concurrency=3, sampler=Fair()),
+    ],
+)
+def test_corrections_for_who_is_heard(strategy):
+    check_strategy(strategy)
 
 
 @pytest.mark.parametrize("sampler", SAMPLERS.values(), ids=SAMPLERS)

@@ -160,5 +160,31 @@ class Weighted(Config, tag_field="kind", tag="weighted"):
         return max(left, key=lambda client: self._weight(client, mean))  # rounding let the mark run past the end
 
 
-SamplerMemory: TypeAlias = Cycle | tuple[float, float] | None
-Sampler: TypeAlias = UniformIdle | UniformAll | ShuffledCycle | Weighted
+class Fair(Config, tag_field="kind", tag="fair"):
+    """Among idle clients, those who were handed the fewest tickets so far; who comes first among equals is drawn.
+
+    Uniform sampling hears fast clients more often, for they are idle more often. This evens the numbers out as far as
+    slow clients can keep up; who joins late is preferred until it has caught up. Its cost grows with the number of
+    clients.
+    """
+
+    @property
+    def queues(self) -> bool:
+        return False
+
+    def start(self) -> tuple[float, ...]:
+        return ()
+
+    def draw(self, memory: Any, view: View, k: int) -> tuple[list[int], tuple[float, ...]]:
+        counts = list(memory)
+        idle = [view.idle[i] for i in range(len(view.idle))]
+        counts.extend([0.0] * (max(idle, default=-1) + 1 - len(counts)))
+        view.rng.shuffle(idle)
+        chosen = sorted(idle, key=counts.__getitem__)[:k]
+        for client in chosen:
+            counts[client] += 1.0
+        return chosen, tuple(counts)
+
+
+SamplerMemory: TypeAlias = Cycle | tuple[float, ...] | None
+Sampler: TypeAlias = UniformIdle | UniformAll | ShuffledCycle | Weighted | Fair

@@ -18,10 +18,12 @@ class Work(Config):
 
     In local epoch e (0, 1, ...) the step is `learning_rate / (e + 1)**decay`. `proximal` adds FedProx's term
     `proximal/2 * |w - w_start|^2`. `start` says which model it starts from: the server's, handed out with the
-    ticket, or the client's own last one (the published scripts never download).
+    ticket, or the client's own last one (the published scripts never download). With `patience`, the client stops
+    after so many epochs in a row whose mean loss (over its batches, each before its step, without penalty) was no lower
+    than the lowest before.
 
-    `momentum` m is the heavy ball's: v <- m v + gradient, w <- w - step v, from v = 0 in each ticket. Without it the
-    field is UNSET, which is false and is not written down, so that works without momentum read as they always did.
+    `momentum` m is the heavy ball's: v <- m v + gradient, w <- w - step v, from v = 0 in each ticket. Momentum and
+    patience that are UNSET are not written down, so that works without them read as they always did.
     """
 
     epochs: int = 1
@@ -31,10 +33,13 @@ class Work(Config):
     proximal: float = 0.0
     start: Start = "server"
     momentum: float | UnsetType = UNSET
+    patience: int | UnsetType = UNSET
 
     def __post_init__(self) -> None:
         if self.momentum is not UNSET:
             self._check_momentum(self.momentum)
+        if self.patience is not UNSET and self.patience < 1:
+            raise ConfigError(f"work.patience is {self.patience}; it must be at least 1 epoch, or left out.")
         if self.epochs < 1:
             raise ConfigError(f"work.epochs is {self.epochs}; a client must do at least 1 local epoch.")
         if self.batch_size < 1:

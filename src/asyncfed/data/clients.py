@@ -17,6 +17,8 @@ from asyncfed.data.table import CELLS_AT_ONCE, Dtype, Table, check_rows, float_d
 class Clients:
     """Client c owns rows `offsets[c]` up to `offsets[c + 1]` of `x` (n, d) and `y` (n,); nobody is empty.
 
+    `names` are what the clients are called in reports, one each, or empty.
+
     >>> table = Table.from_arrays([[1.0], [2.0], [3.0]], [10, 20, 30], labels=False)
     >>> clients = Clients.pack(table, np.array([1, 0, 1]), num_clients=2)
     >>> clients.num_examples, clients.client(1)[1]
@@ -27,6 +29,7 @@ class Clients:
     y: np.ndarray
     offsets: np.ndarray
     labels: bool
+    names: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         offsets = self.offsets
@@ -41,6 +44,8 @@ class Clients:
             )
         require_everyone_has_rows(np.diff(offsets))
         check_rows(self.x, self.y, self.labels, "the clients")
+        if self.names and len(self.names) != self.num_clients:
+            raise DataError(f"names has {len(self.names)} entries; the {self.num_clients} clients need one each.")
 
     @classmethod
     def pack(cls, table: Table, client_of_row: np.ndarray, num_clients: int, dtype: Dtype = "float64") -> Clients:
@@ -67,6 +72,7 @@ class Clients:
         *,
         labels: bool | None = None,
         dtype: Dtype = "float64",
+        names: Sequence[str] = (),
     ) -> Clients:
         """Your own clients: `xs[c]` and `ys[c]` are the features and targets of client c.
 
@@ -81,7 +87,8 @@ class Clients:
         _check_lists(features, targets)
         table = Table.from_arrays(np.concatenate(features), np.concatenate(targets), labels)
         offsets = np.cumsum([0, *(len(y) for y in targets)], dtype=np.int64)
-        return cls(table.x.astype(kind, copy=False), table.y.astype(kind, copy=False), offsets, table.labels)
+        x, y = table.x.astype(kind, copy=False), table.y.astype(kind, copy=False)
+        return cls(x, y, offsets, table.labels, tuple(names))
 
     @property
     def num_clients(self) -> int:
@@ -109,11 +116,16 @@ class Clients:
         return self.x[rows], self.y[rows]
 
     def sha256(self) -> str:
-        """The fingerprint of everything held: values, shapes, dtype, owners and whether targets are labels."""
-        digest = sha256(f"{self.x.shape} {self.x.dtype.str} {self.num_clients} {self.labels}".encode())
-        for array in (self.x, self.y, self.offsets):
-            digest.update(array.data.cast("B"))
-        return digest.hexdigest()
+        """The fingerprint of everything held but the names: values, shapes, dtype, owners, whether there are labels."""
+        return rows_sha256(self.x, self.y, self.offsets, f"{self.num_clients} {self.labels}")
+
+
+def rows_sha256(x: np.ndarray, y: np.ndarray, offsets: np.ndarray, words: str) -> str:
+    """The fingerprint of packed rows, and of what else there is to say of them."""
+    digest = sha256(f"{x.shape} {x.dtype.str} {words}".encode())
+    for array in (x, y, offsets):
+        digest.update(array.data.cast("B"))
+    return digest.hexdigest()
 
 
 def require_everyone_has_rows(sizes: np.ndarray) -> None:

@@ -14,6 +14,7 @@ import numpy as np
 from asyncfed.core.errors import ConfigError
 from asyncfed.core.record import Config
 from asyncfed.data.columns import weighted_columns
+from asyncfed.data.dealing import Dealing, Dealt, deal_table
 from asyncfed.data.draws import keyed
 from asyncfed.data.table import Dtype, Table, float_dtype
 
@@ -53,6 +54,14 @@ class PaperRegression(Config, tag_field="kind", tag="paper_regression"):
             y += noise
         return Table(x, y, labels=False)
 
+    @property
+    def names_clients(self) -> bool:
+        """Whether the data say who owns which row."""
+        return False
+
+    def deal(self, how: Dealing) -> Dealt:
+        return deal_table(self.generate(how.seed, how.dtype), how)
+
 
 class PaperClassification(Config, tag_field="kind", tag="paper_classification"):
     """Two classes a plane separates: the label is +1 where `x . w + bias > 0`, else -1.
@@ -81,6 +90,14 @@ class PaperClassification(Config, tag_field="kind", tag="paper_classification"):
         """The table of a seed, drawn in `dtype` itself (so float32 data are other numbers, not rounded ones)."""
         x, logits = _features_and_response(self, seed, dtype)
         return Table(x, np.where(logits > 0, 1, -1).astype(x.dtype), labels=True)
+
+    @property
+    def names_clients(self) -> bool:
+        """Whether the data say who owns which row."""
+        return False
+
+    def deal(self, how: Dealing) -> Dealt:
+        return deal_table(self.generate(how.seed, how.dtype), how)
 
 
 Generator: TypeAlias = PaperRegression | PaperClassification

@@ -41,7 +41,7 @@ def _row_margins(x: Array, weights: Array, bias: Any, margins: Array) -> None:
 
 
 @compiled
-def _block_loss(loss: int, hinge_width: float, margins: Array, y: Array) -> float:
+def block_loss(loss: int, hinge_width: float, margins: Array, y: Array) -> float:
     """The sum of f(m, y), in double precision whatever the data's."""
     total = 0.0
     if loss in (LEAST_SQUARES, MSE):
@@ -91,7 +91,7 @@ def _losses_range(
         for a in range(offsets[client], end, _BLOCK):
             b = min(a + _BLOCK, end)
             _row_margins(x[a:b], weights, bias, margins)
-            total += _block_loss(loss, hinge_width, margins, y[a:b])
+            total += block_loss(loss, hinge_width, margins, y[a:b])
             for i in range(b - a):
                 right += 1 if margins[i] * y[a + i] > 0 else 0
         sums[client] = total

@@ -46,6 +46,7 @@ def train_path(
     lr: float,
     decay: float = 0.0,
     prox: float = 0.0,
+    patience: int = 0,
     loss_code: int,
     l2: float = 0.0,
     penalize_bias: bool = True,
@@ -62,12 +63,17 @@ def train_path(
         penalty[-1] = 0.0
     stream = Stream(int(key))
     order = list(range(len(rows)))
+    losses: list[float] = []
     for epoch in range(epochs):
+        if patience and len(losses) > patience and min(losses[-patience:]) >= min(losses[:-patience]):
+            break
         shuffle(order, stream)
         step = lr / (epoch + 1) ** decay
+        losses.append(0.0)
         for first in range(0, len(order), batch):
             chosen = order[first : first + batch]
             params, z = path[-1], rows[chosen]
+            losses[-1] += float(loss_values(loss_code, z @ params, targets[chosen], hinge_width).sum())
             slopes = loss_slopes(loss_code, z @ params, targets[chosen], hinge_width)
             gradient = slopes @ z / len(chosen)
             path.append(params - step * (gradient + penalty * params + prox * (params - begin)))

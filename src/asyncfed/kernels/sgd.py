@@ -29,7 +29,8 @@ Array = NDArray[Any]
 class Tasks(NamedTuple):
     """k tasks: `clients` (k,) int64, `keys` (k,) uint64, and `work` (k, 5) float64.
 
-    The columns of `work` are epochs, batch size, learning rate, decay and proximal term.
+    The columns of `work` are epochs, batch size, learning rate, decay and proximal term. There may be a sixth:
+    patience, the epochs in a row without a lower loss after which training ends; 0 for no such end.
     """
 
     clients: Array
@@ -77,11 +78,9 @@ class LocalSgd:
         The sums go over the I points y_0 … y_{I−1} from which a step is made; y_0 is the start.
         """
         params = self._checked(start, tasks)
-        paths = np.zeros((len(params), self._num_params + 1))
+        paths = np.zeros((len(params), self._num_params + 2))
         self._run(params, paths, tasks, threads)
-        epochs, batch = tasks.work[:, 0].astype(np.int64), tasks.work[:, 1].astype(np.int64)
-        steps = epochs * -(-self._rows_of(tasks) // batch)
-        return steps.astype(np.float64), np.ascontiguousarray(paths[:, :-1]), paths[:, -1].copy()
+        return paths[:, -1].copy(), np.ascontiguousarray(paths[:, :-2]), paths[:, -2].copy()
 
     def _run(self, params: Array, paths: Array, tasks: Tasks, threads: int) -> None:
         x, y, offsets = self._data
@@ -119,10 +118,10 @@ class LocalSgd:
         count = len(tasks.clients)
         if params.shape != (count, self._num_params):
             raise self._wrong_start(params.shape, count)
-        if tasks.keys.shape != (count,) or tasks.work.shape != (count, 5):
+        if tasks.keys.shape != (count,) or tasks.work.shape not in ((count, 5), (count, 6)):
             raise DataError(
                 f"keys has shape {tasks.keys.shape} and work {tasks.work.shape}; {count} tasks need {(count,)} and "
-                f"{(count, 5)}."
+                f"{(count, 5)} or {(count, 6)}."
             )
         return params
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from asyncfed.kernels.client_losses import block_loss
 from asyncfed.kernels.compiled import compiled
 from asyncfed.kernels.losses import HINGE, HUBER_HINGE, LEAST_SQUARES, LOGISTIC, MSE
 
@@ -137,13 +138,14 @@ def _batch_gradient(x: Array, rows: Array, slopes: Array, gradient: Array) -> No
 
 @compiled
 def _add_gap(params: Array, start: Array, path: Array) -> None:
-    """Add params − start to `path`, and the square of its length to the number behind it, in double precision."""
+    """Add params − start to `path`, the square of its length to the number behind it, and 1 to the last."""
     square = 0.0
     for j in range(params.shape[0]):
         gap = np.float64(params[j]) - np.float64(start[j])
         path[j] += gap
         square += gap * gap
     path[params.shape[0]] += square
+    path[params.shape[0] + 1] += 1.0
 
 
 @compiled
@@ -163,8 +165,12 @@ def _train_one(
     penalize_bias: bool,
     fit_bias: bool,
     hinge_width: float,
+    patience: int,
 ) -> None:
-    """Train `params` in place on one client's rows. `path` collects the gaps before each step, unless it is empty."""
+    """Train `params` in place on one client's rows. `path` collects the gaps before each step, unless it is empty.
+
+    With `patience` above 0, it ends after so many epochs in a row whose loss was no lower than the lowest before.
+    """
     real = x.dtype.type
     n, d = x.shape
     batch = max(1, min(batch, n))
@@ -177,7 +183,10 @@ def _train_one(
     followed = path.shape[0] > 0
     start = params.copy() if pulled or followed else params
     word = key
+    lowest = np.inf
+    without = 0
     for epoch in range(epochs):
+        seen = 0.0
         word = shuffle(order, word)
         step = lr / (epoch + 1.0) ** decay
         shrink = real(step * l2)
@@ -189,6 +198,8 @@ def _train_one(
             if fit_bias:
                 bias = params[d]
             _batch_margins(x, rows, weights, bias, slopes)
+            if patience > 0:
+                seen += block_loss(loss, hinge_width, slopes, y[rows])
             slope_sum = _slopes_in_place(loss, hinge_width, slopes, y, rows)
             _batch_gradient(x, rows, slopes, gradient)
             scale = real(step / rows.shape[0])
@@ -206,6 +217,11 @@ def _train_one(
                     params[j] -= scale * gradient[j]
                 if fit_bias:
                     params[d] = bias - scale * slope_sum
+        if patience > 0:
+            without = 0 if seen < lowest else without + 1
+            lowest = min(lowest, seen)
+            if without >= patience:
+                break
 
 
 @compiled
@@ -228,7 +244,8 @@ def train_range(
 ) -> int:
     """Train tasks `first` to `last`, each in place in its row of `params` (k, p). Answers -1.
 
-    `paths` (k, p + 1) float64, zero at first, gets the two sums of `LocalSgd.path_moments`; with shape (k, 0), nothing.
+    `paths` (k, p + 2) float64, zero at first, gets the two sums of `LocalSgd.path_moments` and the number of steps;
+    with shape (k, 0), nothing.
     If a task has a client that is not there, or no batch to read, its number is the answer and nothing is trained.
     """
     for k in range(first, last):
@@ -252,5 +269,6 @@ def train_range(
             penalize_bias,
             fit_bias,
             hinge_width,
+            int(work[k, 5]) if work.shape[1] > 5 else 0,
         )
     return -1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property, lru_cache
 from hashlib import sha256
 from math import isfinite
@@ -14,14 +14,14 @@ from numpy.typing import NDArray
 
 from asyncfed.core.errors import ConfigError, DataError, did_you_mean
 from asyncfed.core.random import draw_key, purpose_key
-from asyncfed.core.record import Config
+from asyncfed.core.record import UNSET, Config
 from asyncfed.core.types import Work
 from asyncfed.kernels.client_losses import client_losses
 from asyncfed.kernels.losses import CLASSIFICATION_LOSSES, HINGE, loss_code, loss_slopes
 from asyncfed.kernels.sgd import LocalSgd, Tasks
 from asyncfed.problems.newton import newton_minimum
 from asyncfed.problems.objective import Objective
-from asyncfed.problems.protocol import Array, Initialisation, PackedData
+from asyncfed.problems.protocol import Array, ClientScores, Initialisation, NamedData, PackedData
 
 _work_numbers = attrgetter("epochs", "batch_size", "learning_rate", "decay", "proximal")
 _QUADRATIC_LOSSES = frozenset({"least_squares", "mse"})
@@ -54,9 +54,14 @@ class LinearModel(Config):
         if not (isfinite(self.l2) and self.l2 >= 0):
             raise ConfigError(f"l2 is {self.l2}; it must be zero or a positive number.")
 
-    def build(self, clients: PackedData) -> Linear:
+    @property
+    def labels(self) -> bool:
+        """Whether the targets have to be labels, −1 and +1."""
+        return self.loss in CLASSIFICATION_LOSSES
+
+    def build(self, clients: NamedData, held_out: Mapping[Any, PackedData] | None = None) -> Linear:
         """The problem of fitting this model to these clients' data."""
-        return Linear(clients, self.loss, self.l2, self.penalize_bias, self.fit_bias, self.hinge_width)
+        return Linear(clients, self.loss, self.l2, self.penalize_bias, self.fit_bias, self.hinge_width, held_out)
 
     def _check_width(self, width: float) -> None:
         if self.loss != "huber_hinge":
@@ -71,22 +76,26 @@ class Linear:
     """A linear model with params (w_1 … w_d, then the bias if there is one): a `Problem`.
 
     F(p) = (1/C) Σ_c (1/n_c) Σ_{i in c} f(z_i·w + b, y_i) + l2/2 · |w|²
+
+    `held_out` are rows to measure on and never to train on, by the name of the part (`validation`, `test`).
     """
 
     def __init__(
         self,
-        clients: PackedData,
+        clients: NamedData,
         loss: str = "least_squares",
         l2: float = 0.0,
         penalize_bias: bool = True,
         fit_bias: bool = True,
         hinge_width: float | None = None,
+        held_out: Mapping[Any, PackedData] | None = None,
     ) -> None:
         self.model = LinearModel(
             loss=loss, l2=l2, penalize_bias=penalize_bias, fit_bias=fit_bias, hinge_width=hinge_width
         )
         self._width = 1.0 if hinge_width is None else float(hinge_width)
         self.clients = clients
+        self.held_out = dict(held_out or {})
         self._code = loss_code(loss)
         self._x = np.ascontiguousarray(clients.x)
         self._y = np.ascontiguousarray(clients.y, dtype=self._x.dtype)
@@ -105,7 +114,8 @@ class Linear:
     def __reduce__(self) -> tuple[Any, ...]:
         """A copy for another process holds the data once; the kernel's views of them are made anew."""
         model = self.model
-        return Linear, (self.clients, model.loss, model.l2, model.penalize_bias, model.fit_bias, model.hinge_width)
+        settings = (model.loss, model.l2, model.penalize_bias, model.fit_bias, model.hinge_width)
+        return Linear, (self.clients, *settings, self.held_out)
 
     @property
     def num_clients(self) -> int:
@@ -174,6 +184,9 @@ class Linear:
     def evaluate(self, params: Array, threads: int = 1) -> dict[str, float]:
         """`objective`, `pooled_loss`, `first_client_loss`, and for labels `accuracy` and `pooled_accuracy`.
 
+        Of held-out rows, `validation_loss` and `test_loss`: the mean over clients of each one's mean, without penalty;
+        for labels also `validation_accuracy` and `test_accuracy`.
+
         `first_client_loss` is the published scripts' server loss: on client 0, the mean over its batches of 32 rows, in
         stored order, of each batch's mean loss, without the penalty.
         """
@@ -188,7 +201,38 @@ class Linear:
         if self.model.loss in CLASSIFICATION_LOSSES:
             measured["accuracy"] = float(np.mean(correct / self.num_examples))
             measured["pooled_accuracy"] = float(np.sum(correct)) / rows
+        for part in self.held_out:
+            scores = self.client_scores(params, part, threads)
+            measured[f"{part}_loss"] = float(np.mean(scores.loss[scores.rows > 0]))
+            if scores.accuracy is not None:
+                measured[f"{part}_accuracy"] = float(np.mean(scores.accuracy[scores.rows > 0]))
         return measured
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """`training`, and the names of what is held out."""
+        return ("training", *self.held_out)
+
+    @property
+    def client_names(self) -> tuple[str, ...]:
+        """What the clients are called; empty if they have only numbers."""
+        return self.clients.names
+
+    def client_scores(self, params: Array, part: str, threads: int = 1) -> ClientScores:
+        """How well a model (p,), or each client's own (C, p), serves the client, on its rows of a part."""
+        data = self.clients if part == "training" else self.held_out[part]
+        rows = np.diff(data.offsets)
+        if np.ndim(params) == 1:
+            sums, correct = client_losses(data.x, data.y, data.offsets, params, self._code, threads, self._width)
+        else:
+            bounds = zip(data.offsets[:-1], data.offsets[1:], params, strict=True)
+            each = [
+                client_losses(data.x, data.y, np.array([a, b]), own, self._code, hinge_width=self._width)
+                for a, b, own in bounds
+            ]
+            sums, correct = (np.concatenate(column) for column in zip(*each, strict=True))
+        some = np.where(rows > 0, rows, np.nan)
+        return ClientScores(rows, sums / some, correct / some if self.model.labels else None)
 
     def client_losses(self, params: Array, threads: int = 1) -> Array:
         """Each client's mean loss with the penalty, shape (C,)."""
@@ -230,11 +274,20 @@ class Linear:
         text = f"linear {self.clients.sha256()} {model.loss} {model.l2!r} {model.penalize_bias} {model.fit_bias}"
         if model.loss == "huber_hinge":
             text += f" {self._width!r}"
+        text += "".join(f" {part} {data.sha256()}" for part, data in self.held_out.items())
         return sha256(text.encode()).hexdigest()
+
+    def client_optimum(self, client: int) -> Array | None:
+        """The minimiser of one client's own loss, penalty included; None where there is none, as in `optimum`."""
+        x, y = self._rows_of(client)
+        if not self._has_optimum(y):
+            return None
+        offsets = np.array([0, len(y)])
+        return newton_minimum(Objective(x, y, offsets, self._code, self._penalty, None, self._width))
 
     @cached_property
     def _optimum(self) -> Array | None:
-        if not self._has_optimum():
+        if not self._has_optimum(self._y):
             return None
         return newton_minimum(self._objective)
 
@@ -244,13 +297,13 @@ class Linear:
             self._x, self._y, self._offsets, self._code, self._penalty, client_weights=None, hinge_width=self._width
         )
 
-    def _has_optimum(self) -> bool:
+    def _has_optimum(self, targets: Array) -> bool:
         if self.model.loss in _QUADRATIC_LOSSES:
             return True
         if self._code == HINGE or self.model.l2 == 0:
             return False
         bias_held = self.model.penalize_bias or not self.model.fit_bias
-        return bias_held or bool(self._y.min() < self._y.max())
+        return bias_held or bool(targets.min() < targets.max())
 
     @cached_property
     def _penalty(self) -> Array:
@@ -285,6 +338,8 @@ def _tasks(clients: Sequence[int], works: Sequence[Work], keys: Sequence[int]) -
         raise ConfigError(f"There are {count} clients but {len(works)} works; each task needs one of each.")
     if 0 < count <= _MOST_KEPT and works.count(works[0]) == count:
         work = _same_work(works[0], count)
+    elif any(each.patience is not UNSET for each in works):
+        work = np.array([_patient_numbers(each) for each in works], dtype=np.float64)
     else:
         work = np.array([_task_numbers(each) for each in works], dtype=np.float64).reshape(count, 5)
     return Tasks(np.array(clients, dtype=np.int64), np.array(keys, dtype=np.uint64), work)
@@ -302,6 +357,12 @@ def _task_numbers(work: Work) -> Any:
 @lru_cache(maxsize=64)
 def _same_work(work: Work, count: int) -> Array:
     """`count` equal rows. A simulation asks for the same few thousands of times a second."""
-    rows = np.empty((count, 5))
-    rows[:] = _task_numbers(work)
+    numbers = _task_numbers(work) if work.patience is UNSET else _patient_numbers(work)
+    rows = np.empty((count, len(numbers)))
+    rows[:] = numbers
     return rows
+
+
+def _patient_numbers(work: Work) -> tuple[float, ...]:
+    """The numbers of a task, with its patience, 0 for none."""
+    return (*_task_numbers(work), 0.0 if work.patience is UNSET else float(work.patience))

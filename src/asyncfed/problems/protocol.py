@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,13 @@ class PackedData(Protocol):
     def sha256(self) -> str:
         """The fingerprint of everything held."""
         ...
+
+
+class NamedData(PackedData, Protocol):
+    """Packed rows whose owners may have names: one each, or none at all."""
+
+    @property
+    def names(self) -> tuple[str, ...]: ...
 
 
 class Problem(Protocol):
@@ -104,4 +111,38 @@ class Problem(Protocol):
 
     def fingerprint(self) -> str:
         """SHA-256, in hex, of the data and of everything that shapes the loss."""
+        ...
+
+
+class ClientScores(NamedTuple):
+    """A model on each client's rows of one part: rows (C,), mean loss without penalty (C,), share of right answers.
+
+    NaN for clients without a row; `accuracy` is None where targets are no labels.
+    """
+
+    rows: NDArray[np.int64]
+    loss: NDArray[np.float64]
+    accuracy: NDArray[np.float64] | None
+
+
+@runtime_checkable
+class ScoresClients(Protocol):
+    """A problem that can say how well a model serves each client, on rows it was trained on and on others."""
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """`training`, and what else there is of `validation` and `test`."""
+        ...
+
+    @property
+    def client_names(self) -> tuple[str, ...]:
+        """What the clients are called; empty if they have only numbers."""
+        ...
+
+    def client_scores(self, params: Array, part: str, threads: int = 1) -> ClientScores:
+        """Of one model (p,) that all clients use, or of a model for each client (C, p)."""
+        ...
+
+    def client_optimum(self, client: int) -> Array | None:
+        """The params that minimise one client's own loss, penalty included; None where there is no such point."""
         ...

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from asyncfed.core.errors import ConfigError
+from asyncfed.report.client_table import MOST_ROWS, ClientTable, client_figure
 from asyncfed.report.page import write_page
 from asyncfed.report.run_figure import strategy_words
 from asyncfed.report.run_figures_data import run_figures
@@ -17,12 +18,13 @@ from asyncfed.report.units import quantity, short
 
 @dataclass(frozen=True)
 class ToldRun:
-    """A run, its experiment as TOML, a sentence on how different its clients' data are, and its digests."""
+    """A run, its experiment as TOML, a sentence on how different its clients' data are, its digests and its clients."""
 
     run: ReportedRun
     toml: str
     heterogeneity: str
     sha256: Mapping[str, str]
+    clients: ClientTable | None = None
 
 
 def write_run_page(out: Path, told: Sequence[ToldRun], rerun: str = "") -> Path:
@@ -31,12 +33,13 @@ def write_run_page(out: Path, told: Sequence[ToldRun], rerun: str = "") -> Path:
         raise ConfigError("there are no runs to report on; name at least one run's file.")
     named = dict(zip(_labels([each.run for each in told]), told, strict=True))
     runs = {label: each.run for label, each in named.items()}
+    served = {label: each.clients for label, each in named.items() if each.clients is not None}
     names = ", ".join(dict.fromkeys(str(run.header["experiment"]["name"]) for run in runs.values()))
     return write_page(
         out,
         f"A run of {names}" if len(told) == 1 else f"{len(told)} runs of {names}",
         [_verdict(label, run) for label, run in runs.items()],
-        run_figures(runs, rerun),
+        [*run_figures(runs, rerun), *([client_figure(served, rerun)] if served else [])],
         {
             "Versions and digests": {
                 label: {"asyncfed": each.run.header.get("asyncfed", "unknown"), **each.sha256}
@@ -44,7 +47,10 @@ def write_run_page(out: Path, told: Sequence[ToldRun], rerun: str = "") -> Path:
             },
             **{f"Settings of {label} (TOML)": each.toml for label, each in named.items()},
         },
-        {"What the runs came to": [_row(label, each) for label, each in named.items()]},
+        {
+            "What the runs came to": [_row(label, each) for label, each in named.items()],
+            **{f"How {label} serves its clients": _client_rows(table) for label, table in served.items()},
+        },
     )
 
 
@@ -87,3 +93,19 @@ def _row(label: str, told: ToldRun) -> dict[str, Any]:
             "Jain's index": short(last["jain_index"]),
         }
     return row | {"clients' data": told.heterogeneity}
+
+
+def _client_rows(table: ClientTable) -> list[dict[str, Any]]:
+    """How evenly clients are served; and, of not too many, a row each."""
+    rows: list[dict[str, Any]] = [{"client": name, "loss": value} for name, value in table.summary().items()]
+    if len(table) > MOST_ROWS:
+        return rows
+    shown = ("rows", "merges", "weight", "loss", "alone", "gain", *(("accuracy",) if table.has_accuracy else ()))
+    clients = [
+        {
+            "client": f"{table['name'][i]}{' (worst tenth)' if table['worst'][i] else ''}",
+            **{name: short(float(table[name][i])) for name in shown},
+        }
+        for i in range(len(table))
+    ]
+    return clients + rows

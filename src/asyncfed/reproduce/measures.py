@@ -53,7 +53,8 @@ def weighted_optimum(experiment: Experiment, shares: np.ndarray) -> np.ndarray:
 
 
 def equal_optimum(experiment: Experiment) -> np.ndarray:
-    return weighted_optimum(experiment, np.full(experiment.num_clients, 1.0 / experiment.num_clients))
+    crowd = experiment.count_clients()
+    return weighted_optimum(experiment, np.full(crowd, 1.0 / crowd))
 
 
 def merge_shares(unit: Unit) -> np.ndarray:
@@ -64,9 +65,9 @@ def merge_shares(unit: Unit) -> np.ndarray:
 
 def seconds_per_ticket(experiment: Experiment) -> np.ndarray:
     """How long each client's first ticket takes to compute: with constant delays, how long all of them take."""
-    delays = experiment.delays.bind(experiment.num_clients, experiment.seed)
-    clients, work = range(experiment.num_clients), experiment.strategy.work
-    return np.array([delays.timing(client, 0, work, 1).compute for client in clients])
+    crowd, work = experiment.count_clients(), experiment.strategy.work
+    delays = experiment.delays.bind(crowd, experiment.seed)
+    return np.array([delays.timing(client, 0, work, 1).compute for client in range(crowd)])
 
 
 def optimum_shift(experiment: Experiment, unit: Unit) -> float:

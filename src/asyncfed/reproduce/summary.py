@@ -14,6 +14,7 @@ from statistics import fmean
 from typing import Any
 
 from asyncfed.core.errors import AsyncFedError
+from asyncfed.core.record import to_plain
 from asyncfed.data import PaperRegression
 from asyncfed.presets import Reading, preset
 from asyncfed.report.figure_data import FigureData, Series, load
@@ -94,7 +95,8 @@ def _seeds(told: Told) -> str:
 def _task(told: Told, name: str, figure: int) -> str:
     experiment = preset(name)()
     work, rounds = experiment.strategy.work, told.series(figure, 1, "AFL").x[-1]
-    samples = f"{experiment.data.num_samples:,} samples of {experiment.data.num_features} features"
+    data = to_plain(experiment.data)
+    samples = f"{data['num_samples']:,} samples of {data['num_features']} features"
     return (
         f"The {'SVM' if name == 'svm' else name} has {samples} and {rounds:,.0f} rounds of {work.epochs} local epochs "
         f"(batches of {work.batch_size}, base rate {work.learning_rate:g})."

@@ -54,10 +54,15 @@ class Evaluator:
             return ends_round and round % every == 0
         return updates // every > (updates - merged) // every
 
-    def row(self, params: np.ndarray, version: int, round: int, updates: int, elapsed: float) -> tuple[Any, ...]:
+    def measure(self, params: np.ndarray) -> dict[str, float]:
+        """The problem's own measurements, and the distance to the optimum where there is one."""
         metrics = dict(self._problem.evaluate(params, threads=self._threads))
         if self._optimum is not None:
             metrics["distance"] = float(np.linalg.norm(params.astype(np.float64) - self._optimum))
+        return metrics
+
+    def row(self, params: np.ndarray, version: int, round: int, updates: int, elapsed: float) -> tuple[Any, ...]:
+        metrics = self.measure(params)
         metrics.update(self.pending)
         self.pending.clear()
         self.last = metrics

@@ -16,6 +16,7 @@ from asyncfed.core.server import Server
 from asyncfed.core.types import Combine, Dispatch, Drop, Merge, Report, Stop, Work, staleness_of
 from asyncfed.problems.protocol import Problem
 from asyncfed.sim.evaluation import Evaluator
+from asyncfed.sim.stopping import StoppingWatch
 from asyncfed.store.journal import Journal
 from asyncfed.store.ledger import Ledger
 from asyncfed.store.schema import DISPATCH, DROP, JOIN, LEAVE, LOST, MERGE, REPORT, STOP
@@ -46,6 +47,8 @@ class Execution:
         self.updates = server.updates
         self.evaluated_at: int | None = None
         self.diverged = False
+        self.watch: StoppingWatch | None = None
+        self._halted = False
         self.on_dispatch: Callable[[Dispatch], None] = lambda dispatch: None
         self.on_merge: Callable[[Merge], None] | None = None
         self._own_start = own_start
@@ -59,6 +62,8 @@ class Execution:
 
     def start(self) -> None:
         self.evaluate()
+        if self.watch is not None:
+            self.watch.reason(self.evaluator.last, self.round)  # what the first model is worth is there to be improved
         self._carry_out(self.server.start())
 
     def receive(self, report: Report, energy: float) -> None:
@@ -72,6 +77,8 @@ class Execution:
         journal.events.append((seq, self.now, REPORT, ticket, client, self.version, duration, energy, detail))
         self.ledger.reported(duration, energy)
         self._carry_out(outputs)
+        if self.watch is not None:
+            self._halt_early(self.watch.spent(self.ledger.energy))
 
     def lose(self, ticket: int, after: float, energy: float) -> None:
         client = self.vectors.client_of[ticket]
@@ -79,6 +86,8 @@ class Execution:
         self._write(LOST, ticket, client, after, energy, None)
         self._forget_lost(ticket, energy)
         self._carry_out(outputs)
+        if self.watch is not None:
+            self._halt_early(self.watch.spent(self.ledger.energy))
 
     def join(self, client: int, num_examples: int) -> None:
         outputs = self.server.join(client, num_examples)
@@ -95,6 +104,12 @@ class Execution:
 
     def halt(self, reason: str) -> None:
         self._carry_out(self.server.halt(reason))
+        self._halted = True
+
+    def _halt_early(self, reason: str | None) -> None:
+        """Stop for this reason, if there is one and the run has not stopped for another."""
+        if reason is not None and self.server.stopped is None:
+            self.halt(reason)
 
     def conclude(self) -> None:
         """The last measurement, unless this very model was measured when it was merged: that moment stays."""
@@ -115,7 +130,7 @@ class Execution:
                 self._dispatch(output)
             elif kind is Merge:
                 self._merge(output)
-                if self.diverged:
+                if self._halted:
                     return
             elif kind is Drop:
                 self._write(DROP, output.ticket, self.vectors.client_of[output.ticket], None, None, output.reason)
@@ -179,6 +194,8 @@ class Execution:
     def _evaluate_if_due(self, merge: Merge) -> None:
         if self.evaluator.due(merge.ends_round, self.round, self.updates, len(merge.tickets)):
             self.evaluate()
+            if self.watch is not None:
+                self._halt_early(self.watch.reason(self.evaluator.last, self.round))
 
     def _check_divergence(self) -> None:
         params = self.vectors.params
@@ -221,6 +238,7 @@ class Execution:
             "ledger": self.ledger.snapshot(),
             "pending": self.evaluator.pending,
             "evaluated_at": self.evaluated_at,
+            **({} if self.watch is None else {"watch": self.watch.snapshot()}),
         }
 
     def restore(self, snapshot: dict[str, Any]) -> None:
@@ -228,6 +246,8 @@ class Execution:
         self.now, self.diverged = snapshot["now"], snapshot["diverged"]
         self.evaluator.pending = dict(snapshot["pending"])
         self.evaluated_at = snapshot["evaluated_at"]
+        if self.watch is not None:
+            self.watch.restore(snapshot["watch"])
         self.server.restore(snapshot["server"])
         self.version, self.round, self.updates = self.server.version, self.server.round, self.server.updates
         dispatches = [*self.server.in_flight.values(), *self.server.waiting.values()]

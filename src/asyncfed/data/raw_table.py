@@ -1,0 +1,190 @@
+"""A raw table: columns with names and kinds, values missing here and there, before anything was made of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from asyncfed.core.errors import DataError, did_you_mean
+
+Kind: TypeAlias = Literal["number", "boolean", "date", "category"]
+MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "?")
+BOOLEANS = {"true": 1.0, "false": 0.0, "yes": 1.0, "no": 0.0}
+FIRST_ROW = 2
+"""Rows are counted as in a spreadsheet: the header is row 1."""
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
+    """Values of one kind. Numbers, booleans (0 and 1) and dates (days since 1970) are float64, NaN where missing.
+
+    Of a category, `values` are whole numbers that point into `levels`, −1 where missing.
+    """
+
+    kind: Kind
+    values: np.ndarray
+    levels: tuple[str, ...] = ()
+
+    @property
+    def is_category(self) -> bool:
+        return self.kind == "category"
+
+    @property
+    def missing(self) -> np.ndarray:
+        """True where there is no value."""
+        absent: np.ndarray = self.values < 0 if self.is_category else np.isnan(self.values)
+        return absent
+
+    def take(self, rows: np.ndarray) -> Column:
+        return Column(self.kind, self.values[rows], self.levels)
+
+    def as_category(self) -> Column:
+        """The same values as names: a number is named as one would write it.
+
+        >>> Column("number", np.array([1.0, 2.5, np.nan, 1.0])).as_category().levels
+        ('1', '2.5')
+        """
+        if self.is_category:
+            return self
+        distinct, codes = np.unique(self.values, return_inverse=True)
+        known = distinct[~np.isnan(distinct)]
+        codes = np.where(np.isnan(self.values), -1, codes.ravel()).astype(np.int32)
+        return Column("category", codes, tuple(f"{value:.15g}" for value in known))
+
+
+@dataclass(frozen=True, eq=False)
+class RawTable:
+    """Columns by name, all of the same length.
+
+    >>> table = RawTable.from_columns({"age": [30, None, 41], "town": ["A", "B", "A"]})
+    >>> table.num_rows, table["town"].levels, table["age"].missing
+    (3, ('A', 'B'), array([False,  True, False]))
+    """
+
+    columns: Mapping[str, Column]
+
+    @classmethod
+    def from_columns(cls, columns: Mapping[str, Any]) -> RawTable:
+        """Anything that gives arrays by name: a dict of lists, or of the columns of a data frame."""
+        return cls({str(name): column_of(str(name), values) for name, values in columns.items()})
+
+    def __getitem__(self, name: str) -> Column:
+        return self.columns[name]
+
+    @property
+    def num_rows(self) -> int:
+        return next((len(column.values) for column in self.columns.values()), 0)
+
+    def take(self, rows: np.ndarray) -> RawTable:
+        return RawTable({name: column.take(rows) for name, column in self.columns.items()})
+
+    def require(self, names: Iterable[str], what: str) -> None:
+        """Refuse names that are not columns, with the nearest that is."""
+        for name in names:
+            if name not in self.columns:
+                raise DataError(f'There is no column "{name}" ({what}). {did_you_mean(name, self.columns)}')
+
+
+# ---- from texts ----------------------------------------------------------------------------------------------------
+
+
+def column_of_texts(name: str, texts: Sequence[str], missing: frozenset[str], as_category: bool = False) -> Column:
+    """The column these texts stand for: numbers, else true/false, else dates, else categories.
+
+    A column most of whose values are numbers is one of numbers, and a text in it is refused.
+    """
+    counts = Counter(texts)
+    known = [text for text in counts if text.strip() not in missing]
+    if as_category:
+        return _categories(texts, known)
+    numbers = {text: number for text in known if (number := _number(text)) is not None}
+    if len(numbers) == len(known):
+        return _looked_up("number", texts, numbers)
+    if {text.strip().lower() for text in known} <= BOOLEANS.keys():
+        return _looked_up("boolean", texts, {text: BOOLEANS[text.strip().lower()] for text in known})
+    dates = {text: day for text in known if (day := _days(text)) is not None}
+    if len(dates) == len(known):
+        return _looked_up("date", texts, dates)
+    if 2 * sum(counts[text] for text in numbers) > sum(counts[text] for text in known):
+        row, text = next((i, t) for i, t in enumerate(texts) if t in known and t not in numbers)
+        raise DataError(
+            f'Column "{name}" holds numbers, but in row {row + FIRST_ROW} it says "{text}". Correct that row, name the '
+            f'text in data.missing if it means "no value", or the column in data.categories if it is a code.'
+        )
+    return _categories(texts, known)
+
+
+def _number(text: str) -> float | None:
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if np.isfinite(value) else None
+
+
+def _days(text: str) -> float | None:
+    try:
+        moment = datetime.fromisoformat(text.strip())
+    except ValueError:
+        return None
+    return (moment.replace(tzinfo=None) - datetime(1970, 1, 1)).total_seconds() / 86400.0
+
+
+def _looked_up(kind: Kind, texts: Sequence[str], meaning: Mapping[str, float]) -> Column:
+    nothing = float("nan")
+    return Column(kind, np.array([meaning.get(text, nothing) for text in texts], np.float64))
+
+
+def _categories(texts: Sequence[str], known: Iterable[str]) -> Column:
+    levels = tuple(sorted({text.strip() for text in known}))
+    place = {level: code for code, level in enumerate(levels)}
+    code_of = {text: place[text.strip()] for text in known}
+    return Column("category", np.array([code_of.get(text, -1) for text in texts], np.int32), levels)
+
+
+# ---- from arrays ---------------------------------------------------------------------------------------------------
+
+
+def column_of(name: str, values: Any) -> Column:
+    """The column that an array stands for, by its dtype."""
+    array = np.asarray(values)
+    if array.ndim != 1:
+        raise DataError(f'Column "{name}" has shape {array.shape}; a column has one value a row.')
+    if array.dtype.kind == "b":
+        return Column("boolean", array.astype(np.float64))
+    if array.dtype.kind in "iuf":
+        return Column("number", _finite(name, array.astype(np.float64)))
+    if array.dtype.kind == "M":
+        days = (array - np.datetime64("1970-01-01")) / np.timedelta64(1, "D")
+        return Column("date", np.asarray(days, np.float64))
+    return _of_objects(name, [None if _is_nothing(value) else value for value in array.tolist()])
+
+
+def _of_objects(name: str, values: list[Any]) -> Column:
+    known = [value for value in values if value is not None]
+    if all(isinstance(value, bool | int | float) for value in known):
+        numbers = np.array([np.nan if value is None else float(value) for value in values], np.float64)
+        return Column("number", _finite(name, numbers))
+    if all(isinstance(value, date | datetime) for value in known):
+        return column_of(name, np.array(values, dtype="datetime64[s]"))
+    if not all(isinstance(value, str) for value in known):
+        kinds = ", ".join(sorted({type(value).__name__ for value in known}))
+        raise DataError(f'Column "{name}" mixes values of the types {kinds}; make them all of one kind.')
+    texts = ["" if value is None else value for value in values]
+    return _categories(texts, {text for text in texts if text})
+
+
+def _is_nothing(value: Any) -> bool:
+    return value is None or value != value
+
+
+def _finite(name: str, numbers: np.ndarray) -> np.ndarray:
+    bad = np.flatnonzero(np.isinf(numbers))
+    if len(bad):
+        raise DataError(f'Column "{name}" is infinite in row {bad[0] + FIRST_ROW}; leave the value out or correct it.')
+    return numbers

@@ -1,0 +1,102 @@
+"""Stopping early: when a measurement has stopped improving, when it is good enough, when the energy is spent."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from math import inf, isfinite
+from typing import Any
+
+from asyncfed.core.errors import ConfigError, did_you_mean
+from asyncfed.core.record import Config
+
+
+class Stopping(Config):
+    """Rules that end a run before its budget does; whichever is met first.
+
+    `patience`: so many evaluations in a row in which `metric` did not improve on its best by more than
+    `min_improvement`. `target`: `metric` is this good. `energy`: so many joules of computing were reported. Accuracies
+    are to rise, everything else is to fall.
+    """
+
+    metric: str = "validation_loss"
+    patience: int | None = None
+    min_improvement: float = 0.0
+    target: float | None = None
+    energy: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.patience is None and self.target is None and self.energy is None:
+            raise ConfigError("stopping has no rule; set stopping.patience, stopping.target or stopping.energy.")
+        if self.patience is not None and self.patience < 1:
+            raise ConfigError(f"stopping.patience is {self.patience}; it must be at least 1 evaluation.")
+        if not (isfinite(self.min_improvement) and self.min_improvement >= 0):
+            raise ConfigError(f"stopping.min_improvement is {self.min_improvement}; it must be zero or positive.")
+        if self.energy is not None and not (isfinite(self.energy) and self.energy > 0):
+            raise ConfigError(f"stopping.energy is {self.energy}; it must be a positive number of joules.")
+
+    @property
+    def measures(self) -> bool:
+        """Whether a measurement decides, so that when it is made is part of the run."""
+        return self.patience is not None or self.target is not None
+
+    def check(self, measured: Collection[str], every: int) -> None:
+        """Refuse rules about what is not measured."""
+        if not self.measures:
+            return
+        if self.metric not in measured:
+            missing = ", which needs a [holdout]" if self.metric.startswith(("validation", "test")) else ""
+            raise ConfigError(
+                f'stopping.metric is "{self.metric}"{missing}. {did_you_mean(self.metric, measured)} '
+                "Hold rows out, or stop by another metric."
+            )
+        if every == 0:
+            raise ConfigError(
+                "evaluation.every is 0, so stopping would never be decided; set it to at least 1, or stop by energy."
+            )
+
+
+class StoppingWatch:
+    """Keeps the best value so far and how long ago it was; survives checkpoints."""
+
+    def __init__(self, rules: Stopping) -> None:
+        self.rules = rules
+        self._rises = rules.metric.endswith("accuracy")
+        self._best = inf
+        self._best_round = 0
+        self._without = 0
+
+    def reason(self, metrics: Mapping[str, float], round: int) -> str | None:
+        """Take note of an evaluation; answer why the run is to stop, if it is."""
+        rules = self.rules
+        if not rules.measures:
+            return None
+        value = metrics[rules.metric]
+        cost = -value if self._rises else value
+        if cost < self._best - rules.min_improvement:
+            self._best, self._best_round, self._without = cost, round, 0
+        else:
+            self._without += 1
+        if rules.target is not None and cost <= (-rules.target if self._rises else rules.target):
+            return f"{rules.metric} is {value:.4g}: the target of {rules.target:g} is reached"
+        if rules.patience is not None and self._without >= rules.patience:
+            best = -self._best if self._rises else self._best
+            return (
+                f"stopped early: {rules.metric} has not improved in {self._without} evaluations "
+                f"(best {best:.4g}, in round {self._best_round})"
+            )
+        return None
+
+    def spent(self, energy: float) -> str | None:
+        """Why the run is to stop, if this much energy is too much."""
+        limit = self.rules.energy
+        if limit is None or energy < limit:
+            return None
+        return f"the energy budget of {limit:g} J is spent"
+
+    def snapshot(self) -> dict[str, Any]:
+        best = self._best if isfinite(self._best) else None
+        return {"best": best, "best_round": self._best_round, "without": self._without}
+
+    def restore(self, snapshot: Mapping[str, Any]) -> None:
+        self._best = inf if snapshot["best"] is None else snapshot["best"]
+        self._best_round, self._without = snapshot["best_round"], snapshot["without"]

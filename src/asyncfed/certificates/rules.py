@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from asyncfed.core.record import to_plain
@@ -14,13 +15,19 @@ COHORT = "each round's cohort is drawn uniformly when everybody is idle"
 ALONE = "one client at a time, drawn uniformly when everybody is idle"
 
 
-def server_rule(strategy: ShippedStrategy) -> ServerRule:
-    """The rule of a strategy; one that is not shipped is described by no bound."""
+def server_rule(strategy: ShippedStrategy, same_sizes: bool = False) -> ServerRule:
+    """The rule of a strategy; one that is not shipped is described by no bound.
+
+    `same_sizes`: all clients have as many rows, so that weights by samples are equal ones.
+    """
     plain = to_plain(strategy)
     describe = RULES.get(plain.get("kind", ""))
     if describe is None:
         return ServerRule("your own", "a strategy of your own", None, 1.0, 1, False, "unknown to the theory")
-    return describe(strategy, plain.get("sampler", {}).get("kind") == "uniform_idle")
+    weighting = plain.get("weighting", "equal")
+    equal = weighting == "equal" or (weighting == "samples" and same_sizes)
+    rule = describe(strategy, plain.get("sampler", {}).get("kind") == "uniform_idle")
+    return replace(rule, constant_weight=rule.constant_weight and equal)
 
 
 def declared_staleness(strategy: ShippedStrategy) -> int | None:
@@ -50,9 +57,8 @@ def _afl(strategy: Any, uniform: bool) -> ServerRule:
     fresh = uniform and (barrier or alone)
     because = (COHORT if barrier else ALONE) if fresh else _not_fresh(uniform, ARRIVALS)
     together = crowd if barrier else 1
-    equal = strategy.weighting == "equal"
     damped = strategy.max_staleness is not None and strategy.when_stale == "damp"
-    common: dict[str, Any] = {"fresh_cohorts": fresh, "because": because, "constant_weight": equal and not damped}
+    common: dict[str, Any] = {"fresh_cohorts": fresh, "because": because, "constant_weight": not damped}
     if strategy.aggregate == "latest":
         words = "the mean of every client's latest model"
         return ServerRule("latest-average", words, "latest", 1.0, together, **common)
@@ -72,10 +78,7 @@ def _afl(strategy: Any, uniform: bool) -> ServerRule:
 def _fedavg(strategy: Any, uniform: bool) -> ServerRule:
     words = "x ← mean of the cohort's models, which is x + mean of deltas, for nobody is stale"
     because = COHORT if uniform else _not_fresh(uniform, "")
-    equal = strategy.weighting == "equal"
-    return ServerRule(
-        "synchronous average", words, "models", 1.0, strategy.cohort_size, uniform, because, constant_weight=equal
-    )
+    return ServerRule("synchronous average", words, "models", 1.0, strategy.cohort_size, uniform, because)
 
 
 def _fedasync(strategy: Any, uniform: bool) -> ServerRule:

@@ -24,9 +24,7 @@ def setting_of(experiment: Experiment, num_examples: np.ndarray) -> Setting:
     epochs = work.epochs
     decay = 0.5 if schedule.get("over") == "epoch" else work.decay
     fades = (np.arange(epochs) + 1.0) ** -decay
-    rule = server_rule(strategy)
-    if not rule.constant_weight and rule.form != "latest" and len(set(num_examples.tolist())) == 1:
-        rule = replace(rule, constant_weight=to_plain(strategy).get("weighting") == "samples")
+    rule = server_rule(strategy, same_sizes=bool((num_examples == num_examples[0]).all()))
     size = round_size(strategy, len(num_examples))
     rounds = _planned_rounds(experiment, size)
     return Setting(

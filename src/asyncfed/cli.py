@@ -241,6 +241,7 @@ def certify(
     lr: Rate = None,
     settings: Settings = None,
     threads: Threads = None,
+    why: Annotated[bool, typer.Option("--why", help="All reasons why a theorem does not apply, not just one.")] = False,
     out: Annotated[Path, typer.Option(help="Folder for the figure.")] = Path("runs/certify"),
 ) -> None:
     """Say what is guaranteed for an experiment, run it, and draw both. EXPERIMENT may also be a run's file."""
@@ -250,10 +251,10 @@ def certify(
         chosen = _experiment(experiment, strategy, delays, reading, fraction, clients, rounds, seed, settings, lr)
         with counting_bar(console, "runs", seeds) as watch:
             certificate = certificates.certify(chosen, seeds=seeds, threads=threads, watch=watch)
-    console.print(certificate_text(certificate))
+    console.print(certificate_text(certificate, why))
     if certificates.is_the_papers(certificate):
         console.print(paper_sentence())
-    console.print("\n", voices_text(certificate.voices), sep="")
+    console.print(voices_text(certificate.voices))
     if certificate.runs:
         _save(certificate.plot(), out / f"{certificate.name}.png")
     raise typer.Exit(0 if certificate.ok else 1)

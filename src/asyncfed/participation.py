@@ -17,12 +17,13 @@ from asyncfed.core.types import Work
 from asyncfed.delays import Constant, Exponential
 from asyncfed.delays.expected import ExpectedDurations, expected_durations
 from asyncfed.experiment import Experiment
-from asyncfed.kernels.losses import LEAST_SQUARES, MSE, loss_code
+from asyncfed.kernels.losses import LEAST_SQUARES, MSE
 from asyncfed.problems.linear import Linear
 from asyncfed.problems.objective import Objective
 from asyncfed.run import Run
 from asyncfed.store.schema import DISPATCH, DROP, LOST, MERGE
 from asyncfed.theory.bias import Bias, bias_of_weights, effective_weights, merge_shares
+from asyncfed.theory.linear_data import LinearData
 from asyncfed.theory.queueing import Prediction, cohort_dispatch, idle_dispatch, queued_dispatch
 
 MOST_PARAMS_FOR_EIGENVALUES = 2000
@@ -132,7 +133,7 @@ def bias_of_run(run: Run, problem: Linear | None = None) -> Bias:
     if not len(merges.clients):
         raise ConfigError(f"{run.path} holds no merge yet, so nobody was heard; let the run go on first.")
     weight = effective_weights(merges.clients, merges.weights, built.num_clients, merges.steps)
-    objective = _objective(built, weight)
+    objective = LinearData.of_problem(built).objective(weight)
     applies, why = _follows_the_weights(merges)
     return bias_of_weights(
         objective,
@@ -187,14 +188,6 @@ def local_step(work: Work, num_examples: int) -> float:
     """
     batches = -(-num_examples // work.batch_size)
     return float(batches * work.learning_rate * np.sum(np.arange(1, work.epochs + 1) ** -float(work.decay)))
-
-
-def _objective(problem: Linear, weight: NDArray[Any]) -> Objective:
-    model, clients = problem.model, problem.clients
-    penalty = np.full(problem.num_params, float(model.l2))
-    if model.fit_bias and not model.penalize_bias:
-        penalty[-1] = 0.0
-    return Objective(clients.x, clients.y, clients.offsets, loss_code(model.loss), penalty, client_weights=weight)
 
 
 def _strong_convexity(objective: Objective, at: NDArray[Any]) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -168,7 +168,7 @@ def _certificate(
         runs=tuple(paths),
         path=along,
         drift_bound=drift_bound(setting, found, paths),
-        drift_note=drift_note(setting, found),
+        drift_note=drift_note(theorems),
         voices=voices(experiment, problem, runs),
         violations=tuple(_violations(problem, found, theorems, paths, along)),
     )
@@ -185,8 +185,9 @@ def _violations(
     paths = [(run, run.trajectory.distances) for run in runs if run.trajectory is not None]
     if not paths or found.optimum is None:
         return []
-    rounding = 1e-10 if problem.dtype == np.float64 else 1e-4
-    slack = rounding * (1.0 + (found.start_distance or 0.0) + float(np.linalg.norm(found.optimum)))
+    rounding, relative = (1e-10, 1e-9) if problem.dtype == np.float64 else (1e-4, 1e-3)
+    scale = 1.0 + (found.start_distance or 0.0) + float(np.linalg.norm(found.optimum))
+    slack = Slack(rounding * scale, relative)
     said = []
     for g in theorems:
         if g.applies and g.distance is not None and g.covers == "every run":
@@ -198,8 +199,18 @@ def _violations(
     return [sentence for sentence in said if sentence]
 
 
-def _outside(name: str, seed: int, distances: np.ndarray, bound: np.ndarray, slack: float) -> str:
-    above = distances - bound[: len(distances)] - slack
+class Slack(NamedTuple):
+    """What rounding may add to a distance: so much, and so much for each unit of the bound."""
+
+    absolute: float
+    relative: float
+
+    def above(self, bound: np.ndarray) -> np.ndarray:
+        return bound * (1.0 + self.relative) + self.absolute
+
+
+def _outside(name: str, seed: int, distances: np.ndarray, bound: np.ndarray, slack: Slack) -> str:
+    above = distances - slack.above(bound[: len(distances)])
     if not (above > 0).any():
         return ""
     version = int(above.argmax())
@@ -210,12 +221,12 @@ def _outside(name: str, seed: int, distances: np.ndarray, bound: np.ndarray, sla
     )
 
 
-def _mean_outside(g: Guarantee, paths: Sequence[np.ndarray], slack: float) -> str:
+def _mean_outside(g: Guarantee, paths: Sequence[np.ndarray], slack: Slack) -> str:
     length = min(map(len, paths))
     squares = np.array([d[:length] ** 2 for d in paths])
     assert g.distance is not None
     error = squares.std(axis=0, ddof=1) / np.sqrt(len(paths))
-    above = squares.mean(axis=0) - ENOUGH_ERRORS * error - (g.distance[:length] + slack) ** 2
+    above = squares.mean(axis=0) - ENOUGH_ERRORS * error - slack.above(g.distance[:length]) ** 2
     if not (above > 0).any():
         return ""
     version = int(above.argmax())

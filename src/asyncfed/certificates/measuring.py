@@ -8,12 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from asyncfed.certificates.local_maps import bounded_maps, exact_maps
+from asyncfed.certificates.settings import COMING_AND_GOING
 from asyncfed.problems.linear import Linear
 from asyncfed.run import Run
 from asyncfed.sim.trajectory import Trajectory, follow
-from asyncfed.theory.bounds import client_drift_bound, step_excess
+from asyncfed.theory.bounds import client_drift_bound
 from asyncfed.theory.constants import Constants
-from asyncfed.theory.guarantees import guarantees, step_curvature
+from asyncfed.theory.guarantees import CORRECTED, Guarantee, guarantees, step_curvature
 from asyncfed.theory.pathwise import Merged, TicketMap, along_deltas, along_latest, along_models
 from asyncfed.theory.setting import Setting
 
@@ -82,10 +83,10 @@ def _measured(problem: Linear, found: Constants, ratio: float | None, run: Run, 
 def path_bound(problem: Linear, found: Constants, setting: Setting, run: MeasuredRun, threads: int) -> PathBound | None:
     """P or M along the run's own path, whichever covers its rule; None where neither does."""
     path, form = run.trajectory, setting.rule.form
-    own = any("own models" in words or "proximal" in words for words in setting.outside)
-    if path is None or form is None or own or found.optimum is None or found.start_distance is None:
+    changed = set(setting.outside) - {COMING_AND_GOING}  # what is left changes the local work itself
+    if path is None or form is None or changed or found.optimum is None or found.start_distance is None:
         return None
-    if form == "latest" and any("come and go" in words for words in setting.outside):
+    if form == "latest" and setting.outside:
         return None
     maps = _maps(problem, found, setting, path, threads)
     if maps is None:
@@ -143,20 +144,10 @@ def drift_bound(setting: Setting, found: Constants, runs: Sequence[MeasuredRun])
     )
 
 
-def drift_note(setting: Setting, found: Constants) -> str:
-    """What keeps Lemma 6 from being a guarantee here."""
-    reasons = []
-    if setting.staleness != 0:
-        reasons.append("models are stale")
-    if not (setting.rule.adds_up or setting.rule.sequential):
-        reasons.append("deltas are not summed")
-    if found.smoothness is not None and np.isfinite(found.smoothness):
-        excess = step_excess(
-            learning_rate=setting.learning_rate,
-            smoothness=found.smoothness,
-            cohort_size=setting.round_size,
-            local_steps=setting.most_steps,
-        )
-        if excess > 1:
-            reasons.append(f"the rate is {excess:.3g} times too large")
-    return f"Lemma 6 is no guarantee here: {', '.join(reasons)}." if reasons else "Lemma 6 holds here."
+def drift_note(theorems: Sequence[Guarantee]) -> str:
+    """What keeps Lemma 6 from being a guarantee here: it asks for what the corrected theorem asks for."""
+    theorem = next(g for g in theorems if g.name == CORRECTED)
+    if theorem.applies:
+        return "Lemma 6 holds here."
+    reasons = [*theorem.obstacles[:2], theorem.obstacles[-1]]
+    return f"Lemma 6 is no guarantee here: {'; '.join(dict.fromkeys(reasons))}."

@@ -58,7 +58,9 @@ def _afl(strategy: Any, uniform: bool) -> ServerRule:
     because = (COHORT if barrier else ALONE) if fresh else _not_fresh(uniform, ARRIVALS)
     together = crowd if barrier else 1
     damped = strategy.max_staleness is not None and strategy.when_stale == "damp"
-    common: dict[str, Any] = {"fresh_cohorts": fresh, "because": because, "constant_weight": not damped}
+    # Held updates are merged together: then a version takes now one delta, now several.
+    bursts = strategy.when_stale == "wait" and not barrier and strategy.aggregate.startswith("delta")
+    common: dict[str, Any] = {"fresh_cohorts": fresh, "because": because, "constant_weight": not (damped or bursts)}
     if strategy.aggregate == "latest":
         words = "the mean of every client's latest model"
         return ServerRule("latest-average", words, "latest", 1.0, together, **common)

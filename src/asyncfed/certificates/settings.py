@@ -15,6 +15,8 @@ from asyncfed.experiment import Experiment
 from asyncfed.sim.trajectory import Trajectory
 from asyncfed.theory.setting import Batches, Setting
 
+COMING_AND_GOING = "clients come and go"
+
 
 def setting_of(experiment: Experiment, num_examples: np.ndarray) -> Setting:
     """What is known before a run."""
@@ -25,6 +27,8 @@ def setting_of(experiment: Experiment, num_examples: np.ndarray) -> Setting:
     decay = 0.5 if schedule.get("over") == "epoch" else work.decay
     fades = (np.arange(epochs) + 1.0) ** -decay
     rule = server_rule(strategy, same_sizes=bool((num_examples == num_examples[0]).all()))
+    if rule.form == "latest":  # an arrival replaces one of as many models in the mean
+        rule = replace(rule, server_step=1.0 / len(num_examples))
     size = round_size(strategy, len(num_examples))
     rounds = _planned_rounds(experiment, size)
     return Setting(
@@ -44,6 +48,7 @@ def setting_of(experiment: Experiment, num_examples: np.ndarray) -> Setting:
         decay_over_rounds=schedule.get("over") == "round",
         declared_staleness=declared_staleness(strategy),
         outside=tuple(_outside(experiment, work)),
+        lossless=not _may_lose(experiment),
     )
 
 
@@ -59,7 +64,7 @@ def as_it_ran(setting: Setting, trajectories: Sequence[Trajectory], lossless: bo
         changing_rate=changing,
         observed_staleness=max((path.largest_staleness for path in trajectories), default=0),
         num_versions=max((len(path.steps) for path in trajectories), default=0),
-        lossless=lossless,
+        lossless=setting.lossless and lossless,
     )
 
 
@@ -87,10 +92,15 @@ def _changing(schedule: dict[str, Any]) -> str:
     return " and ".join(reasons)
 
 
+def _may_lose(experiment: Experiment) -> bool:
+    delays = experiment.delays
+    return delays.dropout > 0 or any(device.dropout > 0 for device in delays.devices)
+
+
 def _outside(experiment: Experiment, work: Work) -> Iterator[str]:
     if work.start == "own":
         yield "clients start from their own models, not from the server's"
     if work.proximal:
         yield "local steps have a proximal term"
     if experiment.churn:
-        yield "clients come and go"
+        yield COMING_AND_GOING

@@ -34,12 +34,18 @@ def certificate_figure(certificate: Any) -> FigureData:
     )
 
 
+def _told(certificate: Any) -> list[Any]:
+    """What applies; R is left out beside R*, which is never weaker under the same conditions."""
+    names = {g.name for g in certificate.guarantees if g.applies}
+    return [g for g in certificate.guarantees if g.applies and not (g.name == "R" and "R*" in names)]
+
+
 def _distance_panel(certificate: Any) -> Panel:
     paths = [run.trajectory.distances for run in certificate.runs if run.trajectory is not None]
     versions = certificate.versions
     lines = [_band(MEASURED, versions, paths, squared=True)]
-    for g in certificate.guarantees:
-        if g.applies and g.distance is not None:
+    for g in _told(certificate):
+        if g.distance is not None:
             lines.append(_line(f"{g.name} ({g.covers})", versions, g.distance))
     if certificate.path is not None:
         along = certificate.path.distance
@@ -61,8 +67,8 @@ def _gap_panel(certificate: Any) -> Panel:
         averaged = [run.averaged_gap for run in runs]
         if any(np.isfinite(values).any() for values in averaged):
             lines.append(_band("measured, averaged model", runs[0].versions, averaged))
-    for g in certificate.guarantees:
-        if g.applies and g.gap is not None:
+    for g in _told(certificate):
+        if g.gap is not None:
             lines.append(_line(f"{g.name} ({g.covers})", versions, g.gap))
     if certificate.path is not None and certificate.path.gap is not None:
         along = certificate.path.gap

@@ -100,7 +100,7 @@ def _scale(axes: Axes, panel: Panel) -> None:
     if panel.x_log:
         axes.set_xscale("log")
     elif all(value == int(value) for series in panel.series for value in series.x):
-        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        axes.xaxis.set_major_locator(MaxNLocator(nbins=7, integer=True))
     limits = shown_range(panel)
     if limits:
         axes.set_yscale("log")

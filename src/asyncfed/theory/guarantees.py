@@ -12,8 +12,10 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import brentq
 
 from asyncfed.theory.bounds import (
+    LocalMap,
     delta_path_bound,
     enough_rounds,
     fixed_point_gap,
@@ -39,6 +41,7 @@ from asyncfed.theory.setting import Setting
 Curve = NDArray[Any]
 Covers = Literal["the mean over runs", "every run"]
 ROUNDING = 1.0 + 1e-9
+CORRECTED = "Theorem 1, corrected"
 
 
 @dataclass(frozen=True)
@@ -97,7 +100,7 @@ def guarantees(setting: Setting, constants: Constants, versions: Curve) -> tuple
 
 
 def admissible(found: tuple[Guarantee, ...]) -> Guarantee | None:
-    """The first, and so the sharpest, theorem that covers the run as it is, or would with a smaller step."""
+    """The theorem that covers the run as it is, or would with a smaller step: bounds on means before path-wise ones."""
     return next((g for g in found if not g.missing and g.largest_rate is not None), None)
 
 
@@ -126,7 +129,7 @@ def _uniform_rounds(setting: Setting) -> Iterator[str]:
     if not setting.rule.constant_weight:
         yield "updates do not all count the same"
     if not setting.lossless:
-        yield "tickets were lost or dropped, so cohorts are not uniform"
+        yield "tickets are lost or dropped, so cohorts are not uniform"
     if setting.staleness is None:
         yield "staleness has no bound (set strategy.max_staleness)"
 
@@ -293,7 +296,7 @@ def _sum_of_deltas(setting: Setting, constants: Constants, as_printed: bool) -> 
 
 
 def _paper_theorem(setting: Setting, constants: Constants, versions: Curve, as_printed: bool) -> Guarantee:
-    name = "Theorem 1, as printed" if as_printed else "Theorem 1, corrected"
+    name = "Theorem 1, as printed" if as_printed else CORRECTED
     says = "the paper's statement (with the weights its proof needs)" if as_printed else "no staleness, sum of deltas"
     convexity, smoothness = constants.strong_convexity, constants.smoothness
     missing = (
@@ -364,16 +367,11 @@ def _p(setting: Setting, constants: Constants, versions: Curve) -> Guarantee:
     missing += _path(setting, curvature)
     if setting.rule.server_step > 1:
         missing.append(f"the server's step is {setting.rule.server_step:g}; P is proved up to 1")
+    if setting.rule.cohort_size > 1 and not setting.lossless:
+        missing.append("tickets may be lost, so that a version may take fewer deltas; see the bound along the path")
     limit = None
     if curvature is not None and setting.rule.server_step <= 1:
-        limit = largest_delta_learning_rate(
-            smoothness=curvature[0],
-            strong_convexity=curvature[1],
-            local_steps=setting.most_steps,
-            staleness=setting.staleness or 0,
-            server_step=setting.rule.server_step,
-            shape=setting.shape,
-        )
+        limit = _largest_p_rate(setting, curvature)
     found = Guarantee(
         "P",
         "steps along deltas, any order",
@@ -396,6 +394,35 @@ def _p(setting: Setting, constants: Constants, versions: Curve) -> Guarantee:
         server_step=setting.rule.server_step,
     )
     return _path_guarantee(found, constants, np.asarray(distance))
+
+
+def _largest_p_rate(setting: Setting, curvature: tuple[float, float]) -> float:
+    """The rate below which η K² τ < s, with s of the client with fewest steps and K of the one with most.
+
+    With equal steps this is P's own limit; with unequal ones it is searched for below that, from the smallest rates up.
+    """
+    smoothness, convexity = curvature
+    limit = largest_delta_learning_rate(
+        smoothness=smoothness,
+        strong_convexity=convexity,
+        local_steps=setting.most_steps,
+        staleness=setting.staleness or 0,
+        server_step=setting.rule.server_step,
+        shape=setting.shape,
+    )
+    if setting.fewest_steps == setting.most_steps or not setting.staleness:
+        return limit
+
+    def excess(rate: float) -> float:
+        few, many = _maps(replace(setting, learning_rate=rate), curvature)
+        stretch = max(few.stretch, many.stretch)
+        return setting.rule.server_step * stretch**2 * (setting.staleness or 0) - few.gain
+
+    rates = limit * np.geomspace(1e-9, 1.0, 200)
+    over = next((place for place, rate in enumerate(rates) if excess(float(rate)) >= 0), None)
+    if over is None:
+        return limit
+    return float(brentq(excess, rates[over - 1], rates[over])) if over else float(rates[0])
 
 
 def _m(setting: Setting, constants: Constants, versions: Curve) -> Guarantee:
@@ -425,6 +452,15 @@ def _m(setting: Setting, constants: Constants, versions: Curve) -> Guarantee:
 
 def _map(setting: Setting, constants: Constants, curvature: tuple[float, float]) -> tuple[float, float, float]:
     """(s, K, b) that hold for every client: the fewest steps contract least, the most steps move furthest."""
+    few, many = _maps(setting, curvature)
+    full = setting.batches == "full"
+    gradient = constants.largest_optimum_gradient if full else constants.largest_sample_gradient
+    gap = fixed_point_gap(gain=many.gain, strong_convexity=curvature[1], largest_optimum_gradient=gradient or 0.0)
+    return few.gain, max(few.stretch, many.stretch), float(gap)
+
+
+def _maps(setting: Setting, curvature: tuple[float, float]) -> tuple[LocalMap, LocalMap]:
+    """The maps of the client with fewest local steps and of the one with most."""
     smoothness, convexity = curvature
     few = local_map(
         smoothness=smoothness,
@@ -438,10 +474,7 @@ def _map(setting: Setting, constants: Constants, curvature: tuple[float, float])
         learning_rate=setting.rates,
         local_steps=setting.most_steps,
     )
-    full = setting.batches == "full"
-    gradient = constants.largest_optimum_gradient if full else constants.largest_sample_gradient
-    gap = fixed_point_gap(gain=many.gain, strong_convexity=convexity, largest_optimum_gradient=gradient or 0.0)
-    return few.gain, max(few.stretch, many.stretch), float(gap)
+    return few, many
 
 
 def _first_rates(setting: Setting) -> Curve:

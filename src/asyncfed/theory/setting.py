@@ -44,7 +44,7 @@ class Setting:
     the client with most steps; `fewest_steps` and `most_steps` are I over the clients. `changing_rate` says why rates
     differ between rounds, or is empty. `declared_staleness` is what the strategy enforces (None: nothing),
     `observed_staleness` what a run showed. `outside` lists reasons why no bound covers the run at all.
-    `lossless`: no ticket was lost or dropped, so cohorts are complete.
+    `lossless`: no ticket can be lost, and none was lost or dropped, so cohorts are complete.
     """
 
     rule: ServerRule

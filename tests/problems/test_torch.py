@@ -53,6 +53,24 @@ class Recurrent(nn.Module):
         return self.head(self.lstm(x)[0][:, -1])
 
 
+class Tied(nn.Module):
+    """Tokens in, a class per token out; the embedding is also the last layer, and is counted once."""
+
+    def __init__(self):
+        super().__init__()
+        self.embedding, self.inner, self.last = nn.Embedding(7, 6), nn.Linear(6, 6), nn.Linear(6, 7, bias=False)
+        self.last.weight = self.embedding.weight
+
+    def forward(self, tokens):
+        return self.last(self.inner(self.embedding(tokens)).tanh()).transpose(1, 2)
+
+
+def tokens(sizes=(9, 14)):
+    rng = np.random.default_rng(0)
+    rows = [rng.integers(0, 7, (n, 5)) for n in sizes]
+    return [(x, (x + 1) % 7) for x in rows]
+
+
 def sequences(sizes=(6, 11), seed=0):
     rng = np.random.default_rng(seed)
     return [(rng.normal(size=(n, 7, 2)).astype(np.float32), rng.normal(size=n).astype(np.float32)) for n in sizes]
@@ -78,6 +96,7 @@ CASES = {
     "double precision": lambda: af.problems.torch(lambda: perceptron().double(), nn.CrossEntropyLoss(), pairs()),
     "dropout": lambda: af.problems.torch(with_dropout, F.cross_entropy, pairs()),
     "convolutions": lambda: af.problems.torch(convolutional, "cross_entropy", images()),
+    "tied tokens": lambda: af.problems.torch(Tied, "cross_entropy", tokens()),
     "recurrent": lambda: af.problems.torch(Recurrent, "mse", sequences()),
     "a loss of one's own": lambda: af.problems.torch(Recurrent, half_square, sequences()),
     "regression": lambda: af.problems.torch(lambda: nn.Linear(7, 1), "mse", [(x[:, :, 0], y) for x, y in sequences()]),

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import asyncfed as af
@@ -28,6 +28,7 @@ def both(loss, key, patience, epochs=40, lr=0.3):
     return kernel, start, tasks, reference.train_path(x, y, start, key, **how)
 
 
+@settings(deadline=None)  # the first call compiles
 @given(st.sampled_from(sorted(LOSS_CODES)), st.integers(0, 30), st.integers(0, 5))
 def test_the_kernel_stops_where_its_twin_does(loss, key, patience):
     kernel, start, tasks, path = both(loss, key, patience)

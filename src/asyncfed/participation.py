@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from asyncfed.core.errors import ConfigError
 from asyncfed.core.record import from_plain, to_plain
-from asyncfed.core.sampling import Sampler, ShuffledCycle, Weighted
+from asyncfed.core.sampling import Fair, Sampler, ShuffledCycle, Weighted
 from asyncfed.core.types import Work
 from asyncfed.delays import Constant, Exponential
 from asyncfed.delays.expected import ExpectedDurations, expected_durations
@@ -38,10 +38,11 @@ def predicted_participation(experiment: Experiment, num_examples: Any = None) ->
     `num_examples` saves generating the data where durations depend on them (`delays.per_sample`).
     """
     strategy, delays = experiment.strategy, experiment.delays
-    strategy.check(experiment.num_clients)
+    clients = experiment.count_clients() if num_examples is None else len(num_examples)
+    strategy.check(clients)
     if delays.per_sample > 0 and num_examples is None:
         num_examples = np.diff(experiment.clients().offsets)
-    means = expected_durations(delays, experiment.num_clients, experiment.seed, strategy.work, num_examples)
+    means = expected_durations(delays, clients, experiment.seed, strategy.work, num_examples)
     settings = to_plain(strategy)
     if "cohort_size" in settings:
         prediction = _of_cohorts(means, settings["cohort_size"], strategy.sampler)
@@ -58,6 +59,11 @@ def _one_by_one(means: ExpectedDurations, in_flight: int, sampler: Sampler) -> P
         raise ConfigError(
             "the sampler shuffled_cycle gives each client one turn per cycle, so every share is 1/C; how fast and how "
             "stale that is has no formula. Simulate it, or predict with uniform_idle or uniform_all."
+        )
+    if isinstance(sampler, Fair):
+        raise ConfigError(
+            "the sampler fair evens shares out as it goes, so every share tends to 1/C; how fast and how stale that is "
+            "has no formula. Simulate it, or predict with uniform_idle or uniform_all."
         )
     weights = _weights_of(sampler, clients)
     if sampler.queues:

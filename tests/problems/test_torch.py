@@ -115,7 +115,13 @@ def test_it_is_a_problem(name):
 
 
 @pytest.mark.parametrize("together", [True, False])
-@pytest.mark.parametrize("work", [af.Work(epochs=3, batch_size=8, learning_rate=0.05, decay=0.5, proximal=0.2)])
+@pytest.mark.parametrize(
+    "work",
+    [
+        af.Work(epochs=3, batch_size=8, learning_rate=0.05, decay=0.5, proximal=0.2),
+        af.Work(epochs=40, batch_size=8, learning_rate=0.05, patience=1),
+    ],
+)
 def test_a_linear_module_follows_the_compiled_kernel(work, together, small):
     """The same rows in the same order: not only the end but the whole path agrees."""
     clients = small(data=af.data.PaperRegression(num_samples=90)).clients()

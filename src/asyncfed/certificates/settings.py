@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from asyncfed.certificates.rules import declared_staleness, round_size, server_rule
-from asyncfed.core.record import to_plain
+from asyncfed.core.record import UNSET, to_plain
 from asyncfed.core.types import Work
 from asyncfed.experiment import Experiment
 from asyncfed.sim.trajectory import Trajectory
@@ -102,5 +102,9 @@ def _outside(experiment: Experiment, work: Work) -> Iterator[str]:
         yield "clients start from their own models, not from the server's"
     if work.proximal:
         yield "local steps have a proximal term"
+    if work.momentum is not UNSET:
+        yield "local steps have momentum"
+    if work.patience is not UNSET:
+        yield "clients may stop early"
     if experiment.churn:
         yield COMING_AND_GOING

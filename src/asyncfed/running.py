@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -21,7 +21,8 @@ from asyncfed.delays import DelayModel
 from asyncfed.experiment import Experiment, differences, stored
 from asyncfed.problems.protocol import Problem
 from asyncfed.run import Run, load, params_sha256
-from asyncfed.sim.plan import check_churn, check_stopping
+from asyncfed.sim.evaluation import Evaluation
+from asyncfed.sim.plan import Checkpoint, Plan, check_churn, check_stopping
 from asyncfed.sim.replay import replay
 from asyncfed.sim.simulation import Simulation
 from asyncfed.store.journal import Journal
@@ -67,14 +68,14 @@ def run(
     delays = experiment.delays.bind(problem.num_clients, experiment.seed) if delays is None else delays
     header = {
         "asyncfed": __version__,
-        "experiment": _written(experiment),
+        "experiment": written(experiment),
         "problem": problem.fingerprint(),
         "num_clients": problem.num_clients,
         "own_delays": own_delays,
         "verdict": "interrupted",
         "reason": "it was stopped before its end",
     }
-    plan = experiment.plan(_threads(threads))
+    plan = experiment.plan(thread_count(threads))
     check_stopping(problem, plan)
     journal = Journal.create(out, header, replace=force)  # last, when nothing is left that could be refused
     simulation = Simulation(problem, delays, plan, journal)
@@ -99,9 +100,11 @@ def resume(
     """
     journal = Journal.open(path, write=True)
     header = journal.header()
-    experiment = _same_experiment(header, experiment, journal.path)
+    if "live" in header:
+        raise JournalError(f"{path} is a live run, whose clients are real. Continue it with `asyncfed resume {path}`.")
+    experiment = same_experiment(header, experiment, journal.path)
     problem = experiment.problem() if problem is None else problem
-    _check_problem(header, problem, path)
+    check_same_problem(header, problem, path)
     checkpoint = journal.checkpoint()
     if header["verdict"] != "interrupted":
         journal.rehash()
@@ -114,7 +117,7 @@ def resume(
             )
         delays = experiment.delays.bind(problem.num_clients, experiment.seed)
     journal.rewind(0 if checkpoint is None else checkpoint[0]["seq"])
-    simulation = Simulation(problem, delays, experiment.plan(_threads(threads)), journal, checkpoint)
+    simulation = Simulation(problem, delays, experiment.plan(thread_count(threads)), journal, checkpoint)
     _drive(simulation, journal, watch, checkpoint_seconds)
     return Run(journal, problem)
 
@@ -142,15 +145,15 @@ def verify(
     recorded = load(path)
     if not recorded.finished:
         raise JournalError(f"{path} is not finished, so there is nothing to compare. First `asyncfed resume {path}`.")
-    experiment = _same_experiment(recorded.header, experiment, recorded.path)
+    experiment = same_experiment(recorded.header, experiment, recorded.path)
     problem = experiment.problem() if problem is None else problem
-    _check_problem(recorded.header, problem, path)
+    check_same_problem(recorded.header, problem, path)
     seal = recorded.header["sha256"]
     intact = recorded.sha256 == seal
     lines = ["the file agrees with its seal" if intact else "THE FILE WAS CHANGED after the run: it breaks its seal"]
     again = Journal.create(None, {})
     try:
-        plan = replace(experiment.plan(_threads(threads)), evaluation=replace(experiment.evaluation, drift=False))
+        plan = replace(_plan(recorded.header, experiment, threads), evaluation=_without_drift(experiment))
         for reports in replay(problem, plan, recorded.journal.event_rows(), again):
             if watch is not None:
                 watch(reports)
@@ -159,6 +162,16 @@ def verify(
     parts = _compared(recorded, Run(again))
     lines += [f"{part}: {'the same' if same else 'NOT THE SAME'} when replayed" for part, same in parts.items()]
     return Verification(intact and all(parts.values()), tuple(lines))
+
+
+def _plan(header: dict[str, Any], experiment: Experiment, threads: int | None) -> Plan:
+    """The run's plan; of a live run the file also says who was not there at the start."""
+    absent = header.get("live", {}).get("absent", ())
+    return replace(experiment.plan(thread_count(threads)), absent=tuple(absent))
+
+
+def _without_drift(experiment: Experiment) -> Evaluation:
+    return replace(experiment.evaluation, drift=False)
 
 
 def _compared(recorded: Run, replayed: Run) -> dict[str, bool]:
@@ -174,7 +187,7 @@ def _compared(recorded: Run, replayed: Run) -> dict[str, bool]:
     return parts
 
 
-def _check_problem(header: dict[str, Any], problem: Problem, path: Path | str) -> None:
+def check_same_problem(header: dict[str, Any], problem: Problem, path: Path | str) -> None:
     if problem.fingerprint() != header["problem"]:
         raise JournalError(
             f"{path} was run on other data or another loss (its problem is {header['problem'][:12]}, this one "
@@ -182,7 +195,7 @@ def _check_problem(header: dict[str, Any], problem: Problem, path: Path | str) -
         )
 
 
-def _same_experiment(header: dict[str, Any], given: Experiment | None, path: Path | None) -> Experiment:
+def same_experiment(header: dict[str, Any], given: Experiment | None, path: Path | None) -> Experiment:
     if given is None:
         return stored(header["experiment"], path)
     changes = differences(header["experiment"], given)
@@ -194,7 +207,7 @@ def _same_experiment(header: dict[str, Any], given: Experiment | None, path: Pat
     return given
 
 
-def _written(experiment: Experiment) -> dict[str, Any]:
+def written(experiment: Experiment) -> dict[str, Any]:
     try:
         plain: dict[str, Any] = to_plain(experiment)
     except TypeError as error:
@@ -227,7 +240,7 @@ def _leave_with_parent() -> None:
         os._exit(1)
 
 
-def _threads(threads: int | None) -> int:
+def thread_count(threads: int | None) -> int:
     if threads is not None and threads < 1:
         raise ConfigError(f"threads is {threads}; it must be at least 1.")
     return threads or usable_cores()
@@ -236,22 +249,43 @@ def _threads(threads: int | None) -> int:
 def _drive(simulation: Simulation, journal: Journal, watch: Watcher | None, checkpoint_seconds: float) -> None:
     """Advance in pieces of about a tenth of a second; in between report, checkpoint, and look for Ctrl-C."""
     arrivals, saved_at = 64, time.monotonic()
-    with _interruptible() as interrupted, _collector_at_rest():
+    with interruptible() as interrupted, _collector_at_rest():
         while not simulation.finished and not interrupted.is_set():
             began = time.monotonic()
             simulation.advance(arrivals)
             now = time.monotonic()
             arrivals = max(1, min(4 * arrivals, int(arrivals * WATCH_SECONDS / max(now - began, 1e-6))))
             if watch is not None:
-                watch(_progress(simulation))
+                watch(progress(simulation))
             if now - saved_at >= checkpoint_seconds or len(journal.events) > MOST_WAITING_EVENTS:
                 journal.commit(*simulation.checkpoint())
                 gc.collect(0)
                 saved_at = time.monotonic()
-    _seal(simulation, journal)
+    seal(simulation, journal)
 
 
-def _seal(simulation: Simulation, journal: Journal) -> None:
+class Driven(Protocol):
+    """A run in progress, simulated or live."""
+
+    @property
+    def finished(self) -> bool: ...
+    @property
+    def verdict(self) -> tuple[str, str]: ...
+    @property
+    def params(self) -> np.ndarray: ...
+    @property
+    def rounds(self) -> int: ...
+    @property
+    def updates(self) -> int: ...
+    @property
+    def elapsed(self) -> float: ...
+    @property
+    def last_metrics(self) -> dict[str, float]: ...
+    def checkpoint(self) -> Checkpoint: ...
+
+
+def seal(simulation: Driven, journal: Journal) -> None:
+    """Write the last checkpoint and, if the run is over, how it ended and the digests of what it did."""
     journal.commit(*simulation.checkpoint())
     if simulation.finished:
         verdict, reason = simulation.verdict
@@ -259,7 +293,7 @@ def _seal(simulation: Simulation, journal: Journal) -> None:
         journal.commit(None, None, verdict=verdict, reason=reason, sha256=digests)
 
 
-def _progress(simulation: Simulation) -> Progress:
+def progress(simulation: Driven) -> Progress:
     objective = simulation.last_metrics.get("objective", float("nan"))
     return Progress(simulation.rounds, simulation.updates, simulation.elapsed, objective)
 
@@ -277,7 +311,7 @@ def _collector_at_rest() -> Iterator[None]:
 
 
 @contextmanager
-def _interruptible() -> Iterator[threading.Event]:
+def interruptible() -> Iterator[threading.Event]:
     """The first Ctrl-C (or SIGTERM) sets the event, so that the run can stop at a clean moment; the second kills."""
     interrupted = threading.Event()
     if threading.current_thread() is not threading.main_thread():

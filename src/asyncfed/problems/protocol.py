@@ -146,3 +146,21 @@ class ScoresClients(Protocol):
     def client_optimum(self, client: int) -> Array | None:
         """The params that minimise one client's own loss, penalty included; None where there is no such point."""
         ...
+
+
+class ClientShard(Protocol):
+    """One client's part of a problem: its own data and nobody else's. It can be pickled, to be sent to that client."""
+
+    @property
+    def num_examples(self) -> int: ...
+
+    def train(self, params: Array, work: Work, key: int) -> Array:
+        """What `local_train` of the whole problem gives for this client, to the last bit."""
+        ...
+
+
+@runtime_checkable
+class ShardedProblem(Problem, Protocol):
+    """A problem that can be taken apart: what a live run needs, where every client has only its own data."""
+
+    def shard(self, client: int) -> ClientShard: ...

@@ -19,7 +19,7 @@ from asyncfed.sim.evaluation import Evaluator
 from asyncfed.sim.stopping import StoppingWatch
 from asyncfed.store.journal import Journal
 from asyncfed.store.ledger import Ledger
-from asyncfed.store.schema import DISPATCH, DROP, JOIN, LEAVE, LOST, MERGE, REPORT, STOP
+from asyncfed.store.schema import DISPATCH, DROP, JOIN, LEAVE, LOST, MERGE, REFUSED, REPORT, STOP
 
 
 class Execution:
@@ -80,10 +80,10 @@ class Execution:
         if self.watch is not None:
             self._halt_early(self.watch.spent(self.ledger.energy))
 
-    def lose(self, ticket: int, after: float, energy: float) -> None:
+    def lose(self, ticket: int, after: float, energy: float, reason: str | None = None) -> None:
         client = self.vectors.client_of[ticket]
         outputs = self.server.lose(ticket)
-        self._write(LOST, ticket, client, after, energy, None)
+        self._write(LOST, ticket, client, after, energy, reason)
         self._forget_lost(ticket, energy)
         self._carry_out(outputs)
         if self.watch is not None:
@@ -94,10 +94,14 @@ class Execution:
         self._write(JOIN, None, client, float(num_examples), None, None)
         self._carry_out(outputs)
 
-    def leave(self, client: int) -> None:
+    def refuse(self, ticket: int | None, client: int, is_fault: bool, reason: str) -> None:
+        """A reply was not even let in: it is written down, and nothing follows from it."""
+        self._write(REFUSED, ticket, client, float(is_fault), None, reason)
+
+    def leave(self, client: int, reason: str | None = None) -> None:
         gone = [t for t, d in self.server.in_flight.items() if d.client == client]
         outputs = self.server.leave(client)
-        self._write(LEAVE, None, client, None, None, None)
+        self._write(LEAVE, None, client, None, None, reason)
         for ticket in gone:
             self._forget_lost(ticket, 0.0)
         self._carry_out(outputs)
@@ -110,6 +114,14 @@ class Execution:
         """Stop for this reason, if there is one and the run has not stopped for another."""
         if reason is not None and self.server.stopped is None:
             self.halt(reason)
+
+    @property
+    def verdict(self) -> tuple[str, str]:
+        """A word and a sentence: finished, diverged or starved, and why."""
+        reason = self.server.stopped or "still running"
+        if self.diverged:
+            return "diverged", reason
+        return ("starved" if reason.startswith("starved") else "finished"), reason
 
     def conclude(self) -> None:
         """The last measurement, unless this very model was measured when it was merged: that moment stays."""

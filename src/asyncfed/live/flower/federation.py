@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import socket
 import ssl
@@ -55,7 +54,6 @@ class Federation:
 
     def start(self) -> None:
         """SuperLink, then every node with a key of its own, registered."""
-        require_commands()
         self.prepare()
         self.start_superlink()
         for client in range(self.num_nodes):
@@ -188,11 +186,3 @@ def free_port() -> int:
     with socket.socket() as probe:
         probe.bind((HOST, 0))
         return int(probe.getsockname()[1])
-
-
-def require_commands() -> None:
-    """Flower's programs must be there; they come with the extra."""
-    beside_python = str(Path(sys.executable).parent)
-    path = os.pathsep.join([beside_python, os.environ.get("PATH", "")])
-    if shutil.which("flower-superlink", path=path) is None:
-        raise ConfigError("Flower is not installed here. Install it with: pip install 'asyncfed[flower]'")

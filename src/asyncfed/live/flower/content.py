@@ -1,4 +1,4 @@
-"""What is in a Flower message: a header of ours as MessagePack, and the model's numbers as they are. No pickles, no data.
+"""What is in a Flower message: a header of ours as MessagePack, and the numbers of the model. No pickles, no data.
 
     RecordDict
       "asyncfed"  ConfigRecord {"header": bytes}        `Task` or `Result` of `live/wire.py`
@@ -40,8 +40,7 @@ def pack_model(header: Task | Result, params: np.ndarray) -> RecordDict:
 
 def unpack_model(content: RecordDict, kind: type[T], most_bytes: int) -> tuple[T, np.ndarray]:
     """The inverse of `pack_model` for bytes from anywhere: whatever is wrong with them is a `WireError`."""
-    header = _record(content, HEADER, ConfigRecord).get("header")
-    array = _record(content, MODEL, ArrayRecord).get("params")
+    header, array = _settings_in(content).get("header"), _arrays_in(content).get("params")
     if not isinstance(header, bytes) or not isinstance(array, Array):
         raise WireError("the message lacks its header or its model.")
     if len(header) > MOST_HEADER_BYTES:
@@ -62,13 +61,20 @@ def pack_introduction(introduction: Introduction) -> RecordDict:
 
 def unpack_introduction(content: RecordDict) -> Introduction:
     try:
-        return from_plain(dict(_record(content, HEADER, ConfigRecord)), Introduction)
+        return from_plain(dict(_settings_in(content)), Introduction)
     except ValidationError as error:
         raise WireError(f"the introduction is not one ({error}).") from error
 
 
-def _record(content: RecordDict, name: str, kind: type) -> dict:
-    record = content.get(name)
-    if not isinstance(record, kind):
-        raise WireError(f"the message has no {kind.__name__} called {name!r}.")
+def _settings_in(content: RecordDict) -> ConfigRecord:
+    record = content.get(HEADER)
+    if not isinstance(record, ConfigRecord):
+        raise WireError(f"the message has no ConfigRecord called {HEADER!r}.")
+    return record
+
+
+def _arrays_in(content: RecordDict) -> ArrayRecord:
+    record = content.get(MODEL)
+    if not isinstance(record, ArrayRecord):
+        raise WireError(f"the message has no ArrayRecord called {MODEL!r}.")
     return record

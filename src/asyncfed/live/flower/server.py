@@ -44,9 +44,7 @@ def make_server_app(experiment: Experiment, load_test: LoadTest | None = None) -
     return app
 
 
-def run_on(
-    grid: Grid, experiment: Experiment, settings: FlowerSettings, load_test: LoadTest | None = None
-) -> None:
+def run_on(grid: Grid, experiment: Experiment, settings: FlowerSettings, load_test: LoadTest | None = None) -> None:
     """Begin the run, or go on with it if its journal is there, and see it to its end."""
     experiment = fetching_ahead(experiment, settings.prefetch)
     experiment.strategy.check(experiment.num_clients)
@@ -68,7 +66,7 @@ def run_on(
         here = _gather(courier, entrance.at_least(settings.wait_nodes), settings.poll)
         absent = tuple(client for client in range(experiment.num_clients) if client not in here)
     else:
-        absent = tuple(known["absent"])
+        absent = tuple(known["live"]["absent"])
     problem = entrance.problem()
     plan = replace(experiment.plan(usable_cores()), absent=absent)
     header = _header(experiment, problem, absent, entrance.examples)
@@ -80,9 +78,7 @@ def run_on(
     log.info("asyncfed: %s: %s; %s updates, %s", *session.verdict, session.updates, _measured(session))
 
 
-def _see_through(
-    session: LiveSession, courier: Courier, settings: FlowerSettings, begin: Callable[[], None]
-) -> None:
+def _see_through(session: LiveSession, courier: Courier, settings: FlowerSettings, begin: Callable[[], None]) -> None:
     begin()
     courier.serve(session)
     began, told_at = time.monotonic() - session.elapsed, 0.0
@@ -118,10 +114,8 @@ class Entrance:
         else:
             x, y = load_test()
             labels = experiment.model.loss in CLASSIFICATION_LOSSES
-            self.model = experiment.model.build(
-                Clients.from_lists([x], [y], labels=labels, dtype=experiment.dtype)
-            )
-            self.examples = {} if known is None else dict(enumerate(known["examples"]))
+            self.model = experiment.model.build(Clients.from_lists([x], [y], labels=labels, dtype=experiment.dtype))
+            self.examples = {} if known is None else dict(enumerate(known["live"]["examples"]))
         self._own_data = load_test is not None
 
     def at_least(self, wanted: int) -> int:
@@ -174,9 +168,11 @@ def _header(
         "problem": problem.fingerprint(),
         "num_clients": problem.num_clients,
         "own_delays": True,
-        "engine": "flower",
-        "absent": absent,
-        "examples": [examples[client] for client in range(problem.num_clients)],
+        "live": {
+            "engine": "flower",
+            "absent": absent,
+            "examples": [examples[client] for client in range(problem.num_clients)],
+        },
         "verdict": "interrupted",
         "reason": "it was stopped before its end",
     }

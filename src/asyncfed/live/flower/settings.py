@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from asyncfed.core.errors import ConfigError
-from asyncfed.core.record import Config, ValidationError, from_plain, replace
-from asyncfed.core.sampling import ShortestQueue
-from asyncfed.experiment import Experiment
+from asyncfed.core.record import Config, ValidationError, from_plain, replace, to_plain
+from asyncfed.experiment import Experiment, changed
 from asyncfed.live.checks import Limits
 
 
@@ -38,7 +37,7 @@ class FlowerSettings(Config):
 def settings_of(run_config: Mapping[str, Any]) -> FlowerSettings:
     """Flower's flat keys, `wait-nodes` or `limits.largest-norm`, as settings. Keys of the app's own are left alone."""
     plain: dict[str, Any] = {"limits": {}}
-    known = FlowerSettings.__struct_fields__
+    known = to_plain(FlowerSettings()).keys()
     for key, value in run_config.items():
         name, _, inner = key.replace("-", "_").partition(".")
         if name == "limits" and inner:
@@ -56,12 +55,16 @@ def fetching_ahead(experiment: Experiment, depth: int) -> Experiment:
     """The experiment with so many tickets per node: work for `depth` times as many, handed to the shortest queue."""
     if depth == 1:
         return experiment
-    strategy = experiment.strategy
-    fields = type(strategy).__struct_fields__
-    if "concurrency" not in fields or "sampler" not in fields:
+    strategy = to_plain(experiment.strategy)
+    if "concurrency" not in strategy or "sampler" not in strategy:
         raise ConfigError(
-            f"prefetch is {depth}, but {type(strategy).__name__} hands out work in rounds, so that nothing could be "
+            f"prefetch is {depth}, but {strategy['kind']} hands out work in rounds, so that nothing could be "
             "fetched ahead. Set prefetch to 1, or use afl, fedasync or fedbuff."
         )
-    ahead = {"concurrency": strategy.concurrency * depth, "sampler": ShortestQueue(depth=depth)}
-    return replace(experiment, strategy=replace(strategy, **ahead))
+    return changed(
+        experiment,
+        {
+            "strategy.concurrency": strategy["concurrency"] * depth,
+            "strategy.sampler": {"kind": "shortest_queue", "depth": depth},
+        },
+    )

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -21,7 +21,8 @@ from asyncfed.delays import DelayModel
 from asyncfed.experiment import Experiment, differences, stored
 from asyncfed.problems.protocol import Problem
 from asyncfed.run import Run, load, params_sha256
-from asyncfed.sim.plan import check_churn
+from asyncfed.sim.evaluation import Evaluation
+from asyncfed.sim.plan import Checkpoint, Plan, check_churn
 from asyncfed.sim.replay import replay
 from asyncfed.sim.simulation import Simulation
 from asyncfed.store.journal import Journal
@@ -97,6 +98,8 @@ def resume(
     """
     journal = Journal.open(path, write=True)
     header = journal.header()
+    if "live" in header:
+        raise JournalError(f"{path} is a live run, whose clients are real. Continue it with `asyncfed resume {path}`.")
     experiment = _same_experiment(header, experiment, journal.path)
     problem = experiment.problem() if problem is None else problem
     _check_problem(header, problem, path)
@@ -147,7 +150,7 @@ def verify(
     lines = ["the file agrees with its seal" if intact else "THE FILE WAS CHANGED after the run: it breaks its seal"]
     again = Journal.create(None, {})
     try:
-        plan = replace(experiment.plan(_threads(threads)), evaluation=replace(experiment.evaluation, drift=False))
+        plan = replace(_plan(recorded.header, experiment, threads), evaluation=_without_drift(experiment))
         for reports in replay(problem, plan, recorded.journal.event_rows(), again):
             if watch is not None:
                 watch(reports)
@@ -156,6 +159,16 @@ def verify(
     parts = _compared(recorded, Run(again))
     lines += [f"{part}: {'the same' if same else 'NOT THE SAME'} when replayed" for part, same in parts.items()]
     return Verification(intact and all(parts.values()), tuple(lines))
+
+
+def _plan(header: dict[str, Any], experiment: Experiment, threads: int | None) -> Plan:
+    """The run's plan; of a live run the file also says who was not there at the start."""
+    absent = header.get("live", {}).get("absent", ())
+    return replace(experiment.plan(_threads(threads)), absent=tuple(absent))
+
+
+def _without_drift(experiment: Experiment) -> Evaluation:
+    return replace(experiment.evaluation, drift=False)
 
 
 def _compared(recorded: Run, replayed: Run) -> dict[str, bool]:
@@ -240,16 +253,37 @@ def _drive(simulation: Simulation, journal: Journal, watch: Watcher | None, chec
             now = time.monotonic()
             arrivals = max(1, min(4 * arrivals, int(arrivals * WATCH_SECONDS / max(now - began, 1e-6))))
             if watch is not None:
-                watch(_progress(simulation))
+                watch(progress(simulation))
             if now - saved_at >= checkpoint_seconds or len(journal.events) > MOST_WAITING_EVENTS:
                 journal.commit(*simulation.checkpoint())
                 gc.collect(0)
                 saved_at = time.monotonic()
-    _seal(simulation, journal)
+    seal(simulation, journal)
     return Run(journal)
 
 
-def _seal(simulation: Simulation, journal: Journal) -> None:
+class Driven(Protocol):
+    """A run in progress, simulated or live."""
+
+    @property
+    def finished(self) -> bool: ...
+    @property
+    def verdict(self) -> tuple[str, str]: ...
+    @property
+    def params(self) -> np.ndarray: ...
+    @property
+    def rounds(self) -> int: ...
+    @property
+    def updates(self) -> int: ...
+    @property
+    def elapsed(self) -> float: ...
+    @property
+    def last_metrics(self) -> dict[str, float]: ...
+    def checkpoint(self) -> Checkpoint: ...
+
+
+def seal(simulation: Driven, journal: Journal) -> None:
+    """Write the last checkpoint and, if the run is over, how it ended and the digests of what it did."""
     journal.commit(*simulation.checkpoint())
     if simulation.finished:
         verdict, reason = simulation.verdict
@@ -257,7 +291,7 @@ def _seal(simulation: Simulation, journal: Journal) -> None:
         journal.commit(None, None, verdict=verdict, reason=reason, sha256=digests)
 
 
-def _progress(simulation: Simulation) -> Progress:
+def progress(simulation: Driven) -> Progress:
     objective = simulation.last_metrics.get("objective", float("nan"))
     return Progress(simulation.rounds, simulation.updates, simulation.elapsed, objective)
 

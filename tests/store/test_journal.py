@@ -233,7 +233,7 @@ def folder(path):
 BAD_FILES = {
     foreign: "not an AsyncFed run; it is left untouched",
     not_sqlite: r"damaged or not an AsyncFed run \(file is not a database\).*restore it from a copy",
-    other_version: rf"schema version {SCHEMA_VERSION + 1}; this AsyncFed reads version {SCHEMA_VERSION}.*that wrote it",
+    other_version: rf"schema version {SCHEMA_VERSION + 1}; this AsyncFed reads versions 1 to .*that wrote it",
     truncated: "is damaged or not an AsyncFed run",
     emptied: "not an AsyncFed run; it is left untouched",
     only_the_mark: "is damaged or not an AsyncFed run",
@@ -378,3 +378,45 @@ def test_a_process_whose_files_may_not_grow_leaves_a_run_that_can_be_resumed(pat
     assert "Everything up to the last checkpoint is safe" in done.stderr.replace("\n", " ")
     assert not af.load(path).finished
     assert af.resume(path).sha256 == af.load(tmp_path / "whole.sqlite").sha256
+
+
+# ---- files of the first schema ---------------------------------------------------------------------------------------
+
+
+def test_a_file_of_version_1_can_be_read_verified_and_continued(path, tmp_path):
+    def like_version_1():
+        with sqlite3.connect(path) as file:
+            file.execute("DROP TABLE payloads")
+            file.execute("PRAGMA user_version = 1")
+
+    small_run(path)
+    like_version_1()
+    whole = af.load(path).sha256
+    assert af.verify(path).ok
+    with sqlite3.connect(path) as file:
+        file.execute("UPDATE header SET value = '\"interrupted\"' WHERE name = 'verdict'")
+    assert af.resume(path).sha256 == whole
+    assert sqlite3.connect(path).execute("PRAGMA user_version").fetchone() == (SCHEMA_VERSION,)
+
+
+# ---- payloads --------------------------------------------------------------------------------------------------------
+
+
+def test_payloads_live_until_a_checkpoint(path):
+    journal = Journal.create(path, {})
+    journal.payloads.append((7, np.arange(3.0)))
+    journal.commit(None, None)
+    journal.close()
+    again = Journal.open(path, write=True)
+    assert again.payload(7, np.dtype(float)).tolist() == [0.0, 1.0, 2.0]
+    again.payloads.append((8, np.arange(3.0)))
+    again.commit({}, ARRAYS)
+    assert again.columns("payloads")["ticket"] == []
+    with pytest.raises(JournalError, match="ticket 7 is missing"):
+        again.payload(7, np.dtype(float))
+
+
+def test_a_journal_can_be_told_to_wait_for_the_disk(path):
+    journal = Journal.create(path, {})
+    journal.survive_power_loss()
+    assert journal._connection.execute("PRAGMA synchronous").fetchone() == (2,)

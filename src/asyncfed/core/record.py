@@ -8,7 +8,8 @@ names the path of what is wrong.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, TypeVar, dataclass_transform
+from functools import cache
+from typing import TYPE_CHECKING, Any, TypeVar, cast, dataclass_transform
 
 import msgspec
 from msgspec import field
@@ -19,10 +20,12 @@ __all__ = [
     "ValidationError",
     "field",
     "from_plain",
+    "pack",
     "pack_rows",
     "replace",
     "to_json",
     "to_plain",
+    "unpack",
     "unpack_rows",
 ]
 
@@ -86,6 +89,24 @@ def pack_rows(rows: Sequence[tuple[Any, ...]]) -> bytes:
     count = len(rows)
     header = 1 if count < 16 else 3 if count < 65536 else 5  # MessagePack says first how long an array is
     return _packed(rows)[header:]
+
+
+def pack(record: Any) -> bytes:
+    """A record as MessagePack."""
+    return _packed(record)
+
+
+def unpack(packed: bytes | memoryview, kind: type[T]) -> T:
+    """The inverse of `pack`, checked. Raises `ValidationError` if the bytes are no MessagePack or no such record."""
+    try:
+        return cast(T, _decoder(kind).decode(packed))  # type: ignore[arg-type]
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, OverflowError) as error:
+        raise ValidationError(str(error)) from error
+
+
+@cache
+def _decoder(kind: Any) -> msgspec.msgpack.Decoder[Any]:
+    return msgspec.msgpack.Decoder(kind)
 
 
 def unpack_rows(packed: bytes, count: int) -> list[list[Any]]:

@@ -77,6 +77,11 @@ class Server:
     def clients(self) -> ClientPool:
         return self._view.clients
 
+    @property
+    def next_ticket(self) -> int:
+        """The number of the ticket that will be handed out next; all before it have been."""
+        return self._next_ticket
+
     # ---- inputs ----------------------------------------------------------------------------------------------
 
     def start(self) -> list[Output]:

@@ -18,7 +18,7 @@ from asyncfed.problems.protocol import Problem
 from asyncfed.sim.evaluation import Evaluator
 from asyncfed.store.journal import Journal
 from asyncfed.store.ledger import Ledger
-from asyncfed.store.schema import DISPATCH, DROP, JOIN, LEAVE, LOST, MERGE, REPORT, STOP
+from asyncfed.store.schema import DISPATCH, DROP, JOIN, LEAVE, LOST, MERGE, REFUSED, REPORT, STOP
 
 
 class Execution:
@@ -73,10 +73,10 @@ class Execution:
         self.ledger.reported(duration, energy)
         self._carry_out(outputs)
 
-    def lose(self, ticket: int, after: float, energy: float) -> None:
+    def lose(self, ticket: int, after: float, energy: float, reason: str | None = None) -> None:
         client = self.vectors.client_of[ticket]
         outputs = self.server.lose(ticket)
-        self._write(LOST, ticket, client, after, energy, None)
+        self._write(LOST, ticket, client, after, energy, reason)
         self._forget_lost(ticket, energy)
         self._carry_out(outputs)
 
@@ -85,16 +85,28 @@ class Execution:
         self._write(JOIN, None, client, float(num_examples), None, None)
         self._carry_out(outputs)
 
-    def leave(self, client: int) -> None:
+    def refuse(self, ticket: int | None, client: int, is_fault: bool, reason: str) -> None:
+        """A reply was not even let in: it is written down, and nothing follows from it."""
+        self._write(REFUSED, ticket, client, float(is_fault), None, reason)
+
+    def leave(self, client: int, reason: str | None = None) -> None:
         gone = [t for t, d in self.server.in_flight.items() if d.client == client]
         outputs = self.server.leave(client)
-        self._write(LEAVE, None, client, None, None, None)
+        self._write(LEAVE, None, client, None, None, reason)
         for ticket in gone:
             self._forget_lost(ticket, 0.0)
         self._carry_out(outputs)
 
     def halt(self, reason: str) -> None:
         self._carry_out(self.server.halt(reason))
+
+    @property
+    def verdict(self) -> tuple[str, str]:
+        """A word and a sentence: finished, diverged or starved, and why."""
+        reason = self.server.stopped or "still running"
+        if self.diverged:
+            return "diverged", reason
+        return ("starved" if reason.startswith("starved") else "finished"), reason
 
     def conclude(self) -> None:
         """The last measurement, unless this very model was measured when it was merged: that moment stays."""

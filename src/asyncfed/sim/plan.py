@@ -55,11 +55,14 @@ def _in_order(churn: Sequence[Churn]) -> list[Churn]:
 
 
 class Plan(Config):
+    """`absent` are clients not there at the start, besides those whose first event in `churn` is a join."""
+
     strategy: Any
     seed: int = 0
     budget: Budget = Budget()
     init: Initialisation = "zeros"
     churn: tuple[Churn, ...] = ()
+    absent: tuple[int, ...] = ()
     evaluation: Evaluation = Evaluation()
     divergence_norm: float = 1e9
     threads: int = 1
@@ -69,7 +72,7 @@ class Plan(Config):
 
     def absent_at_start(self) -> set[int]:
         first_event = {c.client: c.event for c in reversed(self.churn_in_order())}
-        return {client for client, event in first_event.items() if event == "join"}
+        return {client for client, event in first_event.items() if event == "join"} | set(self.absent)
 
 
 def set_up(problem: Problem, plan: Plan, journal: Journal, checkpoint: Checkpoint | None = None) -> Execution:

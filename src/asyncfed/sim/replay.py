@@ -17,9 +17,10 @@ from asyncfed.sim.execution import Execution
 from asyncfed.sim.plan import Plan, set_up
 from asyncfed.sim.training import LateTraining
 from asyncfed.store.journal import Journal
-from asyncfed.store.schema import JOIN, LEAVE, LOST, REPORT, STOP
+from asyncfed.store.schema import JOIN, LEAVE, LOST, REFUSED, REPORT, STOP
 
 Row = tuple[Any, ...]
+Step = Callable[[Row], None]
 
 
 def replay(problem: Problem, plan: Plan, recorded: Iterable[Row], journal: Journal) -> Iterator[int]:
@@ -37,7 +38,12 @@ def replay(problem: Problem, plan: Plan, recorded: Iterable[Row], journal: Journ
 
     execution.on_dispatch = note
     execution.start()
-    steps, reports = _steps(execution, training, problem.num_examples.tolist()), 0
+
+    def train(ticket: int) -> None:
+        if ticket not in execution.vectors.trained:
+            training.train_all()
+
+    steps, reports = steps_of(execution, problem.num_examples.tolist(), train), 0
     for row in recorded:
         step = steps.get(row[2])
         if step is None:
@@ -51,18 +57,23 @@ def replay(problem: Problem, plan: Plan, recorded: Iterable[Row], journal: Journ
     journal.commit(execution.snapshot(), execution.vectors.dump())
 
 
-def _steps(execution: Execution, training: LateTraining, examples: list[int]) -> dict[int, Callable[[Row], None]]:
-    """What each kind of input leads to."""
+def steps_of(execution: Execution, examples: list[int], train: Callable[[int], None]) -> dict[int, Step]:
+    """What each kind of recorded input leads to. `train` sees to it that a ticket's model is in `vectors.trained`."""
     return {
-        REPORT: lambda row: _report(execution, training, examples, row),
-        LOST: lambda row: execution.lose(row[3], row[6], row[7]),
+        REPORT: lambda row: _report(execution, examples, train, row),
+        LOST: lambda row: execution.lose(row[3], row[6], row[7], _text(row)),
         JOIN: lambda row: execution.join(row[4], int(row[6])),
-        LEAVE: lambda row: execution.leave(row[4]),
+        LEAVE: lambda row: execution.leave(row[4], _text(row)),
         STOP: lambda row: _stop(execution, json.loads(row[8])),
+        REFUSED: lambda row: execution.refuse(row[3], row[4], bool(row[6]), json.loads(row[8])),
     }
 
 
-def _take(step: Callable[[Row], None], row: Row, execution: Execution, handed_out_at: dict[int, float]) -> None:
+def _text(row: Row) -> str | None:
+    return None if row[8] is None else str(json.loads(row[8]))
+
+
+def _take(step: Step, row: Row, execution: Execution, handed_out_at: dict[int, float]) -> None:
     stopped = execution.server.stopped is not None
     if stopped and row[2] != STOP:
         raise JournalError(f"event {row[0]} comes after the run had stopped; the journal was tampered with or mixed.")
@@ -86,14 +97,12 @@ def _check_duration(row: Row, handed_out: float) -> None:
         raise ValueError(f"it says {duration:g} s of a ticket that was handed out {time - handed_out:g} s before")
 
 
-def _report(execution: Execution, training: LateTraining, examples: list[int], row: Row) -> None:
+def _report(execution: Execution, examples: list[int], train: Callable[[int], None], row: Row) -> None:
     _, time, _, ticket, client, _, duration, energy, detail = row
     dispatch: Dispatch = execution.dispatches[ticket]
-    trained = execution.vectors.trained
-    if ticket not in trained:
-        training.train_all()
+    train(ticket)
     if dispatch.work.start == "own":
-        execution.vectors.own[client] = trained[ticket]
+        execution.vectors.own[client] = execution.vectors.trained[ticket]
     metrics = None if detail is None else json.loads(detail)
     execution.receive(Report(ticket, client, time, duration, examples[client], metrics), energy)
 

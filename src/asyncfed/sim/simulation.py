@@ -73,11 +73,7 @@ class Simulation:
 
     @property
     def verdict(self) -> tuple[str, str]:
-        """A word and a sentence: finished, diverged or starved, and why."""
-        reason = self._execution.server.stopped or "still running"
-        if self._execution.diverged:
-            return "diverged", reason
-        return ("starved" if reason.startswith("starved") else "finished"), reason
+        return self._execution.verdict
 
     # ---- virtual time ----------------------------------------------------------------------------------------
 

@@ -26,6 +26,7 @@ from asyncfed.store.schema import (
     EVALUATION_COLUMNS,
     EVENT_COLUMNS,
     KIND_NAMES,
+    READABLE_VERSIONS,
     ROUND_COLUMNS,
     SCHEMA_VERSION,
     TABLES,
@@ -48,7 +49,8 @@ class Header(dict[str, Any]):
 class Journal:
     """Use `Journal.create` for a new run and `Journal.open` for an existing one.
 
-    `events`, `rounds` and `evaluations` hold rows that wait for the next `commit`.
+    `events`, `rounds` and `evaluations` hold rows that wait for the next `commit`. So does `payloads`: what clients of
+    a live run sent, by ticket. It cannot be computed again, so the file keeps it until a checkpoint holds its effect.
     """
 
     def __init__(self, connection: sqlite3.Connection, path: Path | None) -> None:
@@ -56,6 +58,7 @@ class Journal:
         self.events: list[Row] = []
         self.rounds: list[Row] = []
         self.evaluations: list[Row] = []
+        self.payloads: list[tuple[int, np.ndarray]] = []
         self.next_seq = 0
         self._connection = connection
         self._detail_ids: dict[str, int] = {}
@@ -96,9 +99,14 @@ class Journal:
             _check_ours(connection, file)
             if write:
                 connection.execute("PRAGMA synchronous = NORMAL")
+                _bring_up_to_date(connection)
             journal = cls(connection, file)
             journal._load_details()
         return journal
+
+    def survive_power_loss(self) -> None:
+        """From now on a commit waits for the disk. Without this it survives the death of the process, not of power."""
+        self._connection.execute("PRAGMA synchronous = FULL")
 
     def close(self) -> None:
         self._connection.close()
@@ -128,7 +136,7 @@ class Journal:
                     self._connection.execute("ROLLBACK")
                 raise
         self._digest(packed, self._new_details)
-        self.events, self.rounds, self.evaluations, self._new_details = [], [], [], []
+        self.events, self.rounds, self.evaluations, self._new_details, self.payloads = [], [], [], [], []
 
     def _check_end(self) -> None:
         """Refuse to write behind somebody else's events: two writers would leave a journal of neither run."""
@@ -152,7 +160,11 @@ class Journal:
         write(f"INSERT OR REPLACE INTO rounds VALUES ({_marks(ROUND_COLUMNS)})", self.rounds)
         write(f"INSERT OR REPLACE INTO evaluations VALUES ({_marks(EVALUATION_COLUMNS)})", self.evaluations)
         write("INSERT OR REPLACE INTO header VALUES (?, ?)", [(k, json.dumps(v)) for k, v in header.items()])
-        if state is not None and arrays is not None:
+        if state is None or arrays is None:
+            rows = [(ticket, crc32(payload.data), payload.data) for ticket, payload in self.payloads]
+            write("INSERT INTO payloads VALUES (?, ?, ?)", rows)
+        else:
+            self._connection.execute("DELETE FROM payloads")
             blob = io.BytesIO()
             np.savez(blob, **arrays)  # type: ignore[arg-type]
             self._connection.execute("DELETE FROM checkpoints")
@@ -175,10 +187,13 @@ class Journal:
         with _legible(self.path, "header"):
             return Header(self.path, {name: json.loads(value) for name, value in rows})
 
-    def event_rows(self) -> Iterator[Row]:
-        """Committed events in order, with the text of their detail in place of its number."""
+    def event_rows(self, since: int = 0) -> Iterator[Row]:
+        """Committed events in order, with the text of their detail in place of its number.
+
+        `since` is the number of the first one wanted: 0, or where a checkpoint was written.
+        """
         texts = {number: text for text, number in self._detail_ids.items()}
-        for count, block in self._blocks():
+        for count, block in self._blocks(since):
             with _legible(self.path, "block of events"):
                 rows = [(*row, texts.get(detail)) for *row, detail in unpack_rows(block, count)]
             yield from rows
@@ -191,9 +206,10 @@ class Journal:
             table["kind"] = [KIND_NAMES[kind] for kind in table["kind"]]
         return table
 
-    def _blocks(self) -> Iterator[tuple[int, bytes]]:
+    def _blocks(self, since: int = 0) -> Iterator[tuple[int, bytes]]:
+        query = "SELECT count, rows FROM events WHERE first_seq >= ? ORDER BY first_seq"
         with _explained(self.path):
-            yield from self._connection.execute("SELECT count, rows FROM events ORDER BY first_seq")
+            yield from self._connection.execute(query, (since,))
 
     def columns(self, table: str) -> dict[str, list[Any]]:
         """A whole table by column."""
@@ -234,6 +250,32 @@ class Journal:
             self._connection.execute("DELETE FROM events WHERE first_seq >= ?", (seq,))
         self.next_seq = seq
         self.rehash()
+
+    def payload(self, ticket: int, dtype: np.dtype[Any]) -> np.ndarray:
+        """What the client sent with this ticket, reported since the last checkpoint."""
+        with _explained(self.path):
+            row = self._connection.execute("SELECT crc, bytes FROM payloads WHERE ticket = ?", (ticket,)).fetchone()
+        if row is None or crc32(row[1]) != row[0]:
+            raise JournalError(
+                f"{self.path} is damaged: what the client sent with ticket {ticket} is "
+                f"{'missing' if row is None else 'not what it was'}. Restore the file from a copy."
+            )
+        with _legible(self.path, "payload"):
+            return np.frombuffer(row[1], dtype)
+
+    def go_back(self, seq: int) -> None:
+        """Prepare for making the events from `seq` on once more; they stay in the file. Then `confirm` them."""
+        self.next_seq = seq
+        self.rehash()
+
+    def confirm(self, since: int) -> None:
+        """The events that wait are those which the file already holds from `since` on; else refuse to go on."""
+        if pack_rows(self.events) != b"".join(block for _, block in self._blocks(since)) or self._new_details:
+            raise JournalError(
+                f"{self.path}: what it says happened after event {since} does not follow from what came before. It was "
+                "changed, or written by another version of AsyncFed; use that one, or restore the file from a copy."
+            )
+        self.events = []
 
     def rehash(self) -> None:
         """Compute the digest from the file itself, as a reader who trusts nobody would."""
@@ -279,11 +321,21 @@ def _check_ours(connection: sqlite3.Connection, file: Path) -> None:
     version = connection.execute("PRAGMA user_version").fetchone()[0]
     if application != APPLICATION_ID:
         raise JournalError(f"{file} is a SQLite database, but not an AsyncFed run; it is left untouched.")
-    if version != SCHEMA_VERSION:
+    if version not in READABLE_VERSIONS:
         raise JournalError(
-            f"{file} was written with schema version {version}; this AsyncFed reads version {SCHEMA_VERSION}. "
-            "Use the AsyncFed that wrote it."
+            f"{file} was written with schema version {version}; this AsyncFed reads versions {READABLE_VERSIONS[0]} to "
+            f"{READABLE_VERSIONS[-1]}. Use the AsyncFed that wrote it."
         )
+
+
+def _bring_up_to_date(connection: sqlite3.Connection) -> None:
+    """A file of version 1 that is to be continued becomes one of version 2: nothing in it changes but what is new."""
+    if connection.execute("PRAGMA user_version").fetchone()[0] == SCHEMA_VERSION:
+        return
+    connection.execute("BEGIN IMMEDIATE")
+    connection.execute(next(statement for statement in TABLES.split(";\n") if "payloads" in statement))
+    connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+    connection.execute("COMMIT")
 
 
 @contextmanager

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 APPLICATION_ID = 0x41464C31  # "AFL1": tells our files from other people's SQLite databases
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
+READABLE_VERSIONS = (1, 2)  # version 1 had neither refused replies nor payloads
 
-DISPATCH, REPORT, MERGE, DROP, LOST, JOIN, LEAVE, STOP = range(8)
-KIND_NAMES = ("dispatch", "report", "merge", "drop", "lost", "join", "leave", "stop")
+DISPATCH, REPORT, MERGE, DROP, LOST, JOIN, LEAVE, STOP, REFUSED = range(9)
+KIND_NAMES = ("dispatch", "report", "merge", "drop", "lost", "join", "leave", "stop", "refused")
 
 # An event is a row (seq, time, kind, ticket, client, version, a, b, detail):
 #
@@ -16,10 +17,11 @@ KIND_NAMES = ("dispatch", "report", "merge", "drop", "lost", "join", "leave", "s
 #   merge     x       x       after the merge    weight               keep                  payload, rule, end of round
 #             (several tickets: ticket, client, a are null and detail lists tickets and weights)
 #   drop      x       x       now                -                    -                     reason
-#   lost      x       x       now                seconds since out    energy, J             -
+#   lost      x       x       now                seconds since out    energy, J             reason, if one is known
 #   join      -       x       now                examples             -                     -
-#   leave     -       x       now                -                    -                     -
+#   leave     -       x       now                -                    -                     reason, if one is known
 #   stop      -       -       now                -                    -                     reason
+#   refused   x or -  x       now                1 if a fault, or 0   -                     reason
 #
 # Events are stored in blocks, each of so many MessagePack arrays: one SQLite row per event would cost more than to
 # simulate it. `Journal.event_rows` reads them, `asyncfed export` writes them as CSV or Parquet.
@@ -54,4 +56,5 @@ CREATE TABLE events (first_seq INTEGER PRIMARY KEY, count INTEGER NOT NULL, rows
 CREATE TABLE rounds ({", ".join(ROUND_COLUMNS)}, PRIMARY KEY (round));
 CREATE TABLE evaluations (updates INTEGER PRIMARY KEY, version INTEGER, round INTEGER, elapsed REAL, metrics TEXT);
 CREATE TABLE checkpoints (seq INTEGER PRIMARY KEY, state TEXT NOT NULL, state_crc INTEGER, arrays BLOB NOT NULL);
+CREATE TABLE payloads (ticket INTEGER PRIMARY KEY, crc INTEGER NOT NULL, bytes BLOB NOT NULL);
 """

@@ -1,0 +1,418 @@
+import json
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from asyncfed.core.errors import JournalError, ProtocolError
+from asyncfed.core.record import replace
+from asyncfed.core.types import Budget, Dispatch, Work
+from asyncfed.live.checks import Limits, Reply
+from asyncfed.live.session import Accepted, LiveSession, Refusal, Saving
+from asyncfed.live.standing import Standing
+from asyncfed.sim.replay import replay
+from asyncfed.store.journal import Journal
+from asyncfed.store.schema import MERGE
+from asyncfed.strategies import AFL, FedAvg, FedBuff, PublishedScripts
+
+WORK = Work(epochs=1, batch_size=4, learning_rate=0.01)
+
+
+def replayed(table):
+    """The model that the simulator comes to, training every client of the journal again; and its journal's digest."""
+    again = Journal.create(None, {})
+    for _ in replay(table.problem, table.plan, table.journal.event_rows(), again):
+        pass
+    return again.checkpoint()[1]["params"], again.sha256()
+
+
+def merged_tickets(journal):
+    tickets = []
+    for row in journal.event_rows():
+        if row[2] == MERGE:
+            tickets += [row[3]] if row[3] is not None else json.loads(row[8])["tickets"]
+    return tickets
+
+
+def test_a_live_run_replays_to_the_same_model_and_journal(table):
+    live = table()
+    live.play()
+    params, digest = replayed(live)
+    assert live.session.verdict == ("finished", "all 3 rounds are done")
+    assert params.tobytes() == live.session.params.tobytes()
+    assert digest == live.journal.sha256()
+
+
+@pytest.mark.parametrize(
+    "strategy",
+    [
+        AFL(concurrency=3, aggregate="latest", work=WORK),
+        FedAvg(cohort_size=3, work=WORK),
+        FedBuff(concurrency=3, buffer_size=2, work=WORK),
+        PublishedScripts(cohort_size=2, work=WORK),
+    ],
+    ids=lambda s: type(s).__name__,
+)
+def test_other_strategies_replay_too_also_after_crashes(table, strategy):
+    live = table(strategy=strategy)
+    live.commit()
+    chance = np.random.default_rng(1)
+    while not live.session.finished:
+        live.answer(int(chance.choice(list(live.hands))))
+        live.commit()
+        if chance.random() < 0.3:
+            live.crash()
+            live.commit()
+    params, digest = replayed(live)
+    assert params.tobytes() == live.session.params.tobytes()
+    assert digest == live.journal.sha256()
+
+
+def test_assignments_come_out_of_commits_only_and_once(table):
+    live = table()
+    first = live.commit()
+    assert [a.ticket for a in first] == live.session.in_flight()
+    assert live.commit() == []
+    live.answer(first[0].ticket)
+    (following,) = live.commit()
+    assert following.ticket == 2
+    assert following.base_version == live.session.version == 1
+    assert following.params is live.session.params
+
+
+def test_what_was_committed_survives_a_crash_and_what_was_not_did_not_happen(table):
+    live = table()
+    live.commit()
+    live.answer(0)
+    live.commit()
+    before = live.session.params.copy()
+    live.answer(1)  # accepted, but never committed: nobody was told
+    live.crash()
+    assert live.session.version == 1
+    assert live.session.params.tobytes() == before.tobytes()
+    assert live.session.elapsed == 1.0
+    assert {row[3] for row in live.events("lost")} == set()  # not written before the next commit
+    live.commit()
+    assert [(row[3], row[8]) for row in live.events("lost")] == [
+        (1, '"the server was restarted"'),
+        (2, '"the server was restarted"'),
+    ]
+    assert min(live.hands) == 3  # the numbers of tickets go on
+
+
+def test_a_server_may_be_killed_while_it_recovers(table):
+    live = table()
+    live.commit()
+    live.answer(0)
+    live.commit()
+    digest = live.journal.sha256()
+    for _ in range(3):
+        live.crash()  # and again before its first commit
+    assert live.journal.sha256() == digest
+    live.play()
+    assert replayed(live)[0].tobytes() == live.session.params.tobytes()
+
+
+def test_a_run_killed_before_its_first_commit_begins_anew(table):
+    live = table()
+    live.crash()
+    assert live.session.version == 0
+    live.play()
+    assert replayed(live)[1] == live.journal.sha256()
+
+
+def test_replies_to_a_dead_server_are_refused_by_the_next(table):
+    live = table()
+    live.commit()
+    old = live.reply(0)
+    live.crash()
+    live.commit()
+    assert live.session.accept(old, 5.0) == Refusal("its ticket had been given up", is_fault=False)
+    # the same ticket number under the new server's name is not better: it was given up, and that is no fault
+    again = live.session.accept(Reply(live.session.name, *list(_fields(old))[1:]), 5.0)
+    assert again == Refusal("its ticket had been given up", is_fault=False)
+
+
+def _fields(record):
+    return (getattr(record, name) for name in record.__struct_fields__)
+
+
+def test_payloads_are_kept_from_checkpoint_to_checkpoint(table):
+    live = table(saving=Saving(seconds=2.5))
+    live.commit()
+    kept = []
+    for _ in range(5):
+        live.answer(min(live.hands))
+        live.commit()
+        kept.append(len(live.journal.columns("payloads")["ticket"]))
+    assert kept == [1, 2, 0, 1, 2]
+    by_bytes = table(saving=Saving(seconds=1e9, payload_bytes=1))
+    by_bytes.commit()
+    by_bytes.answer(0)
+    by_bytes.commit()
+    assert by_bytes.journal.columns("payloads")["ticket"] == []
+
+
+def test_a_changed_payload_is_noticed(table):
+    live = table()
+    live.commit()
+    live.answer(0)
+    live.commit()
+    live.journal._connection.execute("UPDATE payloads SET bytes = zeroblob(length(bytes))")
+    with pytest.raises(JournalError, match="ticket 0 is not what it was"):
+        live.crash()
+
+
+def test_a_missing_payload_is_noticed(table):
+    live = table()
+    live.commit()
+    live.answer(0)
+    live.commit()
+    live.journal._connection.execute("DELETE FROM payloads")
+    with pytest.raises(JournalError, match="ticket 0 is missing"):
+        live.crash()
+
+
+def test_events_that_do_not_follow_are_noticed(table):
+    live = table()
+    live.commit()
+    live.answer(0)
+    live.commit()
+    events = live.journal._connection
+    packed = events.execute("SELECT rows FROM events WHERE first_seq > 0").fetchone()[0]
+    events.execute("UPDATE events SET rows = ? WHERE first_seq > 0", (packed.replace(b"\x02\x00", b"\x02\x01", 1),))
+    with pytest.raises(JournalError, match=r"does not follow|cannot have happened"):
+        live.crash()
+
+
+def test_a_resumed_session_cannot_be_started(table):
+    live = table()
+    live.commit()
+    live.open()
+    with pytest.raises(ProtocolError, match="has begun already"):
+        live.session.start()
+
+
+# ---- what is refused -------------------------------------------------------------------------------------------------
+
+LIES = {
+    "the model it sent is not finite": {"params": np.full(11, np.nan)},
+    "has shape": {"params": np.zeros(10)},
+    "holds float32": {"params": np.zeros(11, np.float32)},
+    "sent a list": {"params": [0.0] * 11},
+    "the norm of its change is 3.32e": {"params": np.full(11, 1e20)},
+    "worked for -1": {"duration": -1.0},
+    "worked for nan": {"duration": float("nan")},
+    "on a ticket that was out for": {"duration": 60.0},
+    "it says it has 9 examples; it had declared 8": {"num_examples": 9},
+    "it says it has True": {"num_examples": True},
+    "metric 'loss' is nan": {"metrics": {"loss": float("nan")}},
+    "metric 'loss' is 1000": {"metrics": {"loss": 10**400}},
+    "sent 17 metrics": {"metrics": {str(i): 0.0 for i in range(17)}},
+    "the name of a metric": {"metrics": {"x" * 65: 0.0}},
+    "its metrics are a list": {"metrics": [1]},
+}
+
+
+@pytest.mark.parametrize(("words", "lie"), LIES.items(), ids=LIES)
+def test_a_lie_is_refused_journalled_and_costs_the_ticket(table, words, lie):
+    live = table()
+    live.commit()
+    before = live.session.params
+    refusal = live.answer(0, **lie)
+    assert isinstance(refusal, Refusal)
+    assert refusal.is_fault
+    assert words in refusal.reason
+    assert live.session.params is before
+    live.commit()
+    (written,) = live.events("refused")
+    assert (written[3], written[4], written[6]) == (0, live.events("dispatch")[0][4], 1.0)
+    assert words in json.loads(written[8])
+    assert [row[3] for row in live.events("lost")] == [0]
+    assert len(live.session.in_flight()) == 2  # the strategy went on
+    live.play()
+    assert replayed(live)[1] == live.journal.sha256()
+
+
+def test_strays_cost_no_ticket(table):
+    live = table(limits=Limits(faults=100))
+    live.commit()
+    mine, others = live.hands[0], live.hands[1]
+    foreign = live.session.accept(live.reply(1, client=mine.client), 1.0)
+    assert foreign == Refusal(f"ticket 1 belongs to client {others.client}", is_fault=True)
+    unknown = live.session.accept(live.reply(0, ticket=77), 1.0)
+    assert unknown == Refusal("ticket 77 was never handed out", is_fault=True)
+    assert "never handed out" in live.session.accept(live.reply(0, ticket="x"), 1.0).reason
+    assert live.session.in_flight() == [0, 1]
+    reply = live.reply(0)
+    assert live.session.accept(reply, 1.0) == Accepted(0)
+    assert live.session.accept(reply, 1.0) == Refusal("ticket 0 was answered already", is_fault=True)
+
+
+def test_a_late_answer_is_forgiven_once(table):
+    live = table(limits=Limits(ticket_seconds=10.0))
+    live.commit()
+    assert live.session.expire(9.0) == []
+    assert sorted(live.session.expire(11.0)) == sorted(a.client for a in live.hands.values())
+    late = live.reply(0)
+    assert live.session.accept(late, 12.0) == Refusal("its ticket had been given up", is_fault=False)
+    assert live.session.accept(late, 12.0).is_fault
+
+
+def test_the_time_of_a_waiting_ticket_has_not_begun():
+    """One client, two tickets: the second is not overdue while the first is being worked on."""
+    standing = Standing(Limits(ticket_seconds=10.0))
+    one, two = Dispatch(0, 5, 0, WORK), Dispatch(1, 5, 0, WORK)
+    standing.handed_out_at = {0: 0.0, 1: 0.0}
+    assert standing.overdue([one, two], 11.0) == [one]
+    assert standing.settled(0, 5, 9.0) == 9.0
+    assert standing.overdue([two], 11.0) == []
+    assert standing.overdue([two], 19.5) == [two]
+
+
+def test_a_node_is_set_aside_at_its_last_permitted_fault(table):
+    live = table(limits=Limits(faults=2), budget=Budget(updates=30))
+    live.commit()
+    bad = live.hands[0].client
+    while bad in live.session.clients:
+        for ticket in [t for t, a in live.hands.items() if a.client == bad]:
+            live.answer(ticket, duration=-1.0)
+        live.commit()
+        for ticket in [t for t, a in live.hands.items() if a.client != bad]:
+            live.answer(ticket)
+        live.commit()
+    assert live.session.set_aside == {bad}
+    assert [(row[4], json.loads(row[8])) for row in live.events("leave")] == [
+        (bad, "the node was set aside for its faults")
+    ]
+    live.session.join(bad, live.now)
+    assert bad not in live.session.clients
+    live.crash()
+    live.commit()
+    assert live.session.set_aside == {bad}
+    assert "set aside" in live.session.accept(Reply(live.session.name, 0, bad, np.zeros(11), 0.0, 8), live.now).reason
+    live.play()
+    assert replayed(live)[1] == live.journal.sha256()
+
+
+def test_bytes_that_cannot_be_read_cost_the_ticket_in_hand(table):
+    live = table()
+    live.commit()
+    client = live.hands[0].client
+    assert live.session.unreadable(client, "the header is no message", 1.0).is_fault
+    assert 0 not in live.session.in_flight()
+
+
+def test_the_norm_is_held_against_the_median(table):
+    live = table(limits=Limits(median_of=4, times_median=10.0, small_norm=0.0))
+    live.commit()
+    for _ in range(3):
+        live.answer(min(live.hands))
+        live.commit()
+    ticket = min(live.hands)
+    start, honest = live.hands[ticket].params, live.reply(ticket).params
+    refusal = live.answer(ticket, params=start + 100.0 * (honest - start))
+    assert "the norm of its change" in refusal.reason
+
+
+def test_a_duration_is_cut_to_the_time_the_ticket_was_out(table):
+    live = table()
+    live.commit()
+    live.answer(0, duration=1.02)  # its clock is a little faster than ours
+    live.commit()
+    assert live.events("report")[0][6] == 1.0
+
+
+# ---- the clock, comings and goings -----------------------------------------------------------------------------------
+
+
+def test_a_run_ends_when_its_time_is_up(table):
+    live = table(budget=Budget(elapsed=5.0))
+    live.commit()
+    assert live.session.accept(live.reply(0), 6.0) == Refusal("the run is over", is_fault=False)
+    assert live.session.finished
+    assert live.session.verdict == ("finished", "the time budget of 5 s is spent")
+    assert live.session.elapsed == 5.0
+    live.commit()
+    assert replayed(live)[1] == live.journal.sha256()
+
+
+def test_nodes_may_come_and_go(table):
+    live = table(budget=Budget(updates=12))
+    live.commit()
+    gone = live.hands[0].client
+    live.session.leave(gone, "it said goodbye", 1.0)
+    live.session.leave(gone, "twice", 1.0)
+    live.commit()
+    assert live.session.in_flight(gone) == []
+    live.session.join(gone, 2.0)
+    live.session.join(gone, 2.0)
+    live.crash()
+    live.session.join(gone, 3.0)
+    live.play()
+    assert replayed(live)[1] == live.journal.sha256()
+
+
+def test_clients_absent_at_the_start_get_no_ticket_until_they_join(small):
+    experiment = small(strategy=FedAvg(cohort_size=4, work=WORK))
+    plan = replace(experiment.plan(1), absent=(1, 2, 3))
+    session = LiveSession(experiment.problem(), plan, Journal.create(None, {}), name="x")
+    session.start()
+    assert {a.client for a in session.commit(0.0)} == {0}
+
+
+# ---- whatever happens ------------------------------------------------------------------------------------------------
+
+STEPS = st.lists(
+    st.sampled_from(["answer", "answer", "answer", "lie", "lose", "commit", "commit", "crash", "leave", "join"]),
+    max_size=60,
+)
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(steps=STEPS, seed=st.integers(0, 100), seconds=st.sampled_from([0.0, 3.0, 1e9]))
+def test_whatever_happens_nothing_is_lost_or_merged_twice(table, steps, seed, seconds):
+    how = {"strategy": AFL(concurrency=3, work=WORK), "budget": Budget(updates=20)}
+    live = table(limits=Limits(faults=1000), saving=Saving(seconds=seconds), **how)
+    chance, committed = np.random.default_rng(seed), 0
+    live.commit()
+    for step in steps:
+        if live.session.finished:
+            break
+        step_through(live, step, chance)
+        if step == "commit":
+            committed = live.session.updates
+        if step == "crash":
+            assert live.session.updates >= committed
+            live.commit()
+    for client in range(4):
+        live.session.join(client, live.now)
+    live.crash()
+    live.play()
+    tickets = merged_tickets(live.journal)
+    assert len(tickets) == len(set(tickets)) == live.session.updates
+    versions = [row[5] for row in live.events("merge")]
+    assert versions == list(range(1, len(versions) + 1))
+    params, digest = replayed(live)
+    assert params.tobytes() == live.session.params.tobytes()
+    assert digest == live.journal.sha256()
+
+
+def step_through(live, step, chance):
+    hands = [t for t in live.hands if t in live.session.in_flight()]
+    live.now += 0.5
+    client = int(chance.integers(4))
+    if step in ("answer", "lie") and hands:
+        lies = {"params": np.full(11, np.inf)} if step == "lie" else {}
+        live.answer(int(chance.choice(hands)), **lies)
+    elif step == "lose" and hands:
+        live.session.lose(int(chance.choice(hands)), "a test", live.now)
+    elif step == "commit":
+        live.commit()
+    elif step == "crash":
+        live.crash()
+    elif step == "leave" and len(live.session.clients) > 1:
+        live.session.leave(client, "a test", live.now)
+    elif step == "join":
+        live.session.join(client, live.now)

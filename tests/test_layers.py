@@ -23,6 +23,10 @@ ROOMS = {
     "sim": {"core", "combine", "delays", "problems", "store", "sim"},
     "live": {"core", "combine", "problems", "store", "sim", "live"},
     "report": {"core", "store", "report"},
+    "live.flower": {
+        *("core", "data", "kernels", "problems", "store", "live", "live.flower"),
+        *("experiment", "running", "version"),
+    },
     "reproduce": {
         *("core", "data", "delays", "strategies", "sim", "store", "report", "reproduce"),
         *("compare", "experiment", "presets", "run", "running", "version"),
@@ -41,6 +45,7 @@ OUTSIDE = {
     "store": {"numpy"},
     "sim": {"numpy"},
     "live": {"numpy"},
+    "live.flower": {"numpy", "flwr", "cryptography"},
     "report": {"numpy", "scipy", "matplotlib", "rich", "pyarrow", "plotly"},
     "reproduce": {"numpy"},
 }
@@ -59,10 +64,12 @@ CONFINED = {
     "pyarrow": ("report/export.py",),
     "plotly": ("report/page",),
     "torch": (),
+    "flwr": ("live/flower/",),
+    "cryptography": ("live/flower/credentials.py",),
 }
 """Each dependency is imported in one place."""
 
-ABOVE_THE_TOP = {"reproduce"}
+ABOVE_THE_TOP = {"reproduce", "live.flower"}
 """Rooms made of whole experiments: they may import the top layer, and only the command line imports them."""
 
 NOT_AMBIENT = ("core", "strategies", "combine", "kernels", "problems", "data", "delays", "sim", "live")
@@ -87,7 +94,7 @@ def imports_of(module):
 def room_of(name):
     """The room, or for the top layer the module, that a dotted name or a path belongs to."""
     parts = name.removeprefix("asyncfed.").split(".") if name.startswith("asyncfed") else Path(name).parts
-    return parts[0]
+    return "live.flower" if tuple(parts[:2]) == ("live", "flower") else parts[0]
 
 
 def inside(module):

@@ -17,6 +17,8 @@ from asyncfed.compare import compare as compare_strategies
 from asyncfed.core.errors import AsyncFedError, ConfigError
 from asyncfed.core.record import replace
 from asyncfed.experiment import Experiment, changed, read_toml, to_toml
+from asyncfed.live.flower import federation
+from asyncfed.live.flower.new_app import write_app
 from asyncfed.presets import DELAYS, PRESETS, STRATEGIES, delays_named, preset, strategy_like
 from asyncfed.report.comparison_figure import draw_comparison, draw_time_to_target
 from asyncfed.report.export import write_table
@@ -229,6 +231,45 @@ def presets(name: Annotated[str | None, typer.Argument(help="Print this preset a
         for key, (words, _) in entries.items():
             table.add_row(key, escape(words))
         console.print(table, "")
+
+
+flower = typer.Typer(help="Run an experiment over the network, on Flower.", no_args_is_help=True)
+app.add_typer(flower, name="flower")
+Nodes = Annotated[int, typer.Option(help="How many nodes there are, one client each.")]
+
+
+@flower.command("new")
+def flower_new(
+    folder: Annotated[Path, typer.Argument(help="The app's folder, new or empty.")], nodes: Nodes = 3
+) -> None:
+    """Write a small Flower app to begin with."""
+    for file in write_app(folder, nodes):
+        console.print(f"wrote {file}", highlight=False, soft_wrap=True)
+
+
+@flower.command("up")
+def flower_up(
+    nodes: Nodes = 3,
+    folder: Annotated[Path, typer.Option(help="Where certificates, keys, logs and state go.")] = Path("federation"),
+    port: Annotated[int | None, typer.Option(help="The SuperLink's port (default: a free one).")] = None,
+    restart_proof: Annotated[
+        bool, typer.Option("--restart-proof", help="Let runs outlive a SuperLink that is restarted.")
+    ] = False,
+) -> None:
+    """Start a SuperLink and SuperNodes on this machine, with TLS and node keys, until Ctrl-C."""
+    starting = console.status("starting")
+    starting.start()
+    try:
+        with federation(folder, nodes, restart_proof=restart_proof, port=port) as here:
+            starting.stop()
+            console.print(f"SuperLink at {here.address}, {nodes} nodes, files in {here.folder}", soft_wrap=True)
+            console.print("to run an app, in another terminal:", style="dim")
+            console.print(f"  FLWR_HOME={here.home} flwr run APP asyncfed --stream", highlight=False, soft_wrap=True)
+            here.wait(lambda text: complaints.print(text, highlight=False, soft_wrap=True))
+    except KeyboardInterrupt:
+        complaints.print("stopped")
+    finally:
+        starting.stop()
 
 
 def _version(wanted: bool) -> None:

@@ -9,8 +9,10 @@ import ssl
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import Any, Self
 
 from asyncfed.core.errors import ConfigError
 from asyncfed.live.flower.credentials import make_certificates, make_node_key
@@ -45,12 +47,27 @@ class Federation:
         self.home = self.folder / "home"
         self.certificates = self.folder / "certificates"
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
+        self._before: Any = signal.SIG_DFL
 
     @property
     def address(self) -> str:
         return f"{HOST}:{self.port}"
 
     # ---- all at once -----------------------------------------------------------------------------------------
+
+    def __enter__(self) -> Self:
+        """Start it; whatever ends the block, also a polite kill of this process, ends its processes too."""
+        self._before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+        try:
+            self.start()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.stop()
+        signal.signal(signal.SIGTERM, self._before)
 
     def start(self) -> None:
         """SuperLink, then every node with a key of its own, registered."""
@@ -68,6 +85,15 @@ class Federation:
             f'[superlink]\ndefault = "{CONNECTION}"\n\n[superlink.{CONNECTION}]\n'
             f'address = "{self.address}"\nroot-certificates = "{self.certificates / "ca.crt"}"\n'
         )
+
+    def wait(self, tell: Callable[[str], None]) -> None:
+        """Until Ctrl-C. A process that ends by itself is told of, once."""
+        told: set[str] = set()
+        while True:
+            for name in set(self.ended()) - told:
+                told.add(name)
+                tell(f"{name} has ended; see {self.folder / 'logs' / name}.log")
+            time.sleep(0.5)
 
     def stop(self) -> None:
         """End every process, nodes first, and wait for their own children to notice."""

@@ -71,6 +71,7 @@ def run_on(grid: Grid, experiment: Experiment, settings: FlowerSettings, load_te
     plan = replace(experiment.plan(usable_cores()), absent=absent)
     header = _header(experiment, problem, absent, entrance.examples)
     journal = Journal.create(file, header) if known is None else Journal.open(file, write=True)
+    journal.survive_power_loss()  # a run on Flower has a few updates a second at most, and can afford to wait
     session = LiveSession(problem, plan, journal, name=secrets.token_hex(16), limits=settings.limits)
     log.info("asyncfed: %s %s", "beginning" if known is None else "continuing", file)
     _see_through(session, courier, settings, begin=session.start if known is None else session.resume)

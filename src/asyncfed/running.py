@@ -68,14 +68,14 @@ def run(
     delays = experiment.delays.bind(problem.num_clients, experiment.seed) if delays is None else delays
     header = {
         "asyncfed": __version__,
-        "experiment": _written(experiment),
+        "experiment": written(experiment),
         "problem": problem.fingerprint(),
         "num_clients": problem.num_clients,
         "own_delays": own_delays,
         "verdict": "interrupted",
         "reason": "it was stopped before its end",
     }
-    plan = experiment.plan(_threads(threads))
+    plan = experiment.plan(thread_count(threads))
     journal = Journal.create(out, header, replace=force)  # last, when nothing is left that could be refused
     simulation = Simulation(problem, delays, plan, journal)
     return _drive(simulation, journal, watch, checkpoint_seconds)
@@ -100,9 +100,9 @@ def resume(
     header = journal.header()
     if "live" in header:
         raise JournalError(f"{path} is a live run, whose clients are real. Continue it with `asyncfed resume {path}`.")
-    experiment = _same_experiment(header, experiment, journal.path)
+    experiment = same_experiment(header, experiment, journal.path)
     problem = experiment.problem() if problem is None else problem
-    _check_problem(header, problem, path)
+    check_same_problem(header, problem, path)
     checkpoint = journal.checkpoint()
     if header["verdict"] != "interrupted":
         journal.rehash()
@@ -115,7 +115,7 @@ def resume(
             )
         delays = experiment.delays.bind(problem.num_clients, experiment.seed)
     journal.rewind(0 if checkpoint is None else checkpoint[0]["seq"])
-    simulation = Simulation(problem, delays, experiment.plan(_threads(threads)), journal, checkpoint)
+    simulation = Simulation(problem, delays, experiment.plan(thread_count(threads)), journal, checkpoint)
     return _drive(simulation, journal, watch, checkpoint_seconds)
 
 
@@ -142,9 +142,9 @@ def verify(
     recorded = load(path)
     if not recorded.finished:
         raise JournalError(f"{path} is not finished, so there is nothing to compare. First `asyncfed resume {path}`.")
-    experiment = _same_experiment(recorded.header, experiment, recorded.path)
+    experiment = same_experiment(recorded.header, experiment, recorded.path)
     problem = experiment.problem() if problem is None else problem
-    _check_problem(recorded.header, problem, path)
+    check_same_problem(recorded.header, problem, path)
     seal = recorded.header["sha256"]
     intact = recorded.sha256 == seal
     lines = ["the file agrees with its seal" if intact else "THE FILE WAS CHANGED after the run: it breaks its seal"]
@@ -164,7 +164,7 @@ def verify(
 def _plan(header: dict[str, Any], experiment: Experiment, threads: int | None) -> Plan:
     """The run's plan; of a live run the file also says who was not there at the start."""
     absent = header.get("live", {}).get("absent", ())
-    return replace(experiment.plan(_threads(threads)), absent=tuple(absent))
+    return replace(experiment.plan(thread_count(threads)), absent=tuple(absent))
 
 
 def _without_drift(experiment: Experiment) -> Evaluation:
@@ -184,7 +184,7 @@ def _compared(recorded: Run, replayed: Run) -> dict[str, bool]:
     return parts
 
 
-def _check_problem(header: dict[str, Any], problem: Problem, path: Path | str) -> None:
+def check_same_problem(header: dict[str, Any], problem: Problem, path: Path | str) -> None:
     if problem.fingerprint() != header["problem"]:
         raise JournalError(
             f"{path} was run on other data or another loss (its problem is {header['problem'][:12]}, this one "
@@ -192,7 +192,7 @@ def _check_problem(header: dict[str, Any], problem: Problem, path: Path | str) -
         )
 
 
-def _same_experiment(header: dict[str, Any], given: Experiment | None, path: Path | None) -> Experiment:
+def same_experiment(header: dict[str, Any], given: Experiment | None, path: Path | None) -> Experiment:
     if given is None:
         return stored(header["experiment"], path)
     changes = differences(header["experiment"], given)
@@ -204,7 +204,7 @@ def _same_experiment(header: dict[str, Any], given: Experiment | None, path: Pat
     return given
 
 
-def _written(experiment: Experiment) -> dict[str, Any]:
+def written(experiment: Experiment) -> dict[str, Any]:
     try:
         plain: dict[str, Any] = to_plain(experiment)
     except TypeError as error:
@@ -237,7 +237,7 @@ def _leave_with_parent() -> None:
         os._exit(1)
 
 
-def _threads(threads: int | None) -> int:
+def thread_count(threads: int | None) -> int:
     if threads is not None and threads < 1:
         raise ConfigError(f"threads is {threads}; it must be at least 1.")
     return threads or usable_cores()
@@ -246,7 +246,7 @@ def _threads(threads: int | None) -> int:
 def _drive(simulation: Simulation, journal: Journal, watch: Watcher | None, checkpoint_seconds: float) -> Run:
     """Advance in pieces of about a tenth of a second; in between report, checkpoint, and look for Ctrl-C."""
     arrivals, saved_at = 64, time.monotonic()
-    with _interruptible() as interrupted, _collector_at_rest():
+    with interruptible() as interrupted, _collector_at_rest():
         while not simulation.finished and not interrupted.is_set():
             began = time.monotonic()
             simulation.advance(arrivals)
@@ -309,7 +309,7 @@ def _collector_at_rest() -> Iterator[None]:
 
 
 @contextmanager
-def _interruptible() -> Iterator[threading.Event]:
+def interruptible() -> Iterator[threading.Event]:
     """The first Ctrl-C (or SIGTERM) sets the event, so that the run can stop at a clean moment; the second kills."""
     interrupted = threading.Event()
     if threading.current_thread() is not threading.main_thread():

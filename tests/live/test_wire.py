@@ -19,7 +19,7 @@ from asyncfed.live.wire import (
 
 LIMIT = 10_000
 MESSAGES = [
-    (Hello("secret", 3), None),
+    (Hello(3), None),
     (Task("s", 7, 2, Work(), 2**64 - 1, "<f8"), np.arange(11.0)),
     (Result("s", 7, 0.5, 8, "<f4", {"loss": 0.25}), np.arange(11, dtype=np.float32)),
 ]

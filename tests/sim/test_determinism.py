@@ -70,7 +70,7 @@ def test_another_seed_is_another_run():
 @pytest.mark.parametrize("strategy", STRATEGIES.values(), ids=STRATEGIES)
 def test_resuming_from_any_checkpoint_gives_the_same_bytes(strategy, tmp_path):
     """Stop after every so many arrivals, reopen the file, go on: as many times as it takes."""
-    from asyncfed.running import _seal, resume
+    from asyncfed.running import resume, seal
     from asyncfed.sim.simulation import Simulation
     from asyncfed.store.journal import Journal
 
@@ -88,7 +88,7 @@ def test_resuming_from_any_checkpoint_gives_the_same_bytes(strategy, tmp_path):
         checkpoint = journal.checkpoint()
         journal.rewind(checkpoint[0]["seq"])
         simulation = Simulation(problem, delays, base.plan(1), journal, checkpoint)
-    _seal(simulation, journal)
+    seal(simulation, journal)
     journal.close()
     resumed = resume(path)
     assert resumed.sha256 == whole.sha256

@@ -96,7 +96,7 @@ def pack(record: Any) -> bytes:
     return _packed(record)
 
 
-def unpack(packed: bytes | memoryview, kind: type[T]) -> T:
+def unpack(packed: bytes | bytearray, kind: type[T]) -> T:
     """The inverse of `pack`, checked. Raises `ValidationError` if the bytes are no MessagePack or no such record."""
     try:
         return cast(T, _decoder(kind).decode(packed))  # type: ignore[arg-type]

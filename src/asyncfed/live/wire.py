@@ -38,9 +38,8 @@ ArrayType = Literal["<f4", "<f8"]
 
 
 class Hello(Record, tag_field="kind", tag="hello"):
-    """Client to server, first of all: who it is, and the token that shows it was asked to come."""
+    """Client to server, first of all: it is ready."""
 
-    token: str
     client: int
 
 
@@ -72,9 +71,9 @@ Message: TypeAlias = Hello | Task | Result
 def encode(message: Message, array: np.ndarray | None = None) -> list[bytes | memoryview]:
     """The frame in pieces, so that a large array need not be copied: write them one after another.
 
-    >>> frame = b"".join(encode(Hello("secret", 3)))
+    >>> frame = b"".join(encode(Hello(3)))
     >>> decode(frame, most_body_bytes=0)[0]
-    Hello(token='secret', client=3)
+    Hello(client=3)
     """
     header = pack(message)
     if array is None:
@@ -108,7 +107,7 @@ def lengths(prefix: bytes, most_body_bytes: int) -> tuple[int, int]:
     return header, body
 
 
-def message_in(header: bytes | memoryview) -> Message:
+def message_in(header: bytes | bytearray) -> Message:
     """The message of a header."""
     try:
         return unpack(header, Message)  # type: ignore[arg-type]
@@ -116,7 +115,7 @@ def message_in(header: bytes | memoryview) -> Message:
         raise WireError(f"the header is no message of ours ({error}).") from error
 
 
-def array_in(dtype: ArrayType, body: bytes | memoryview) -> np.ndarray:
+def array_in(dtype: ArrayType, body: bytes | bytearray) -> np.ndarray:
     """The flat array of a body, in this machine's byte order."""
     kind = np.dtype(dtype)
     if len(body) % kind.itemsize:

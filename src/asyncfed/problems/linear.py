@@ -19,6 +19,7 @@ from asyncfed.core.types import Work
 from asyncfed.kernels.client_losses import client_losses
 from asyncfed.kernels.losses import CLASSIFICATION_LOSSES, HINGE, loss_code, loss_slopes
 from asyncfed.kernels.sgd import LocalSgd, Tasks
+from asyncfed.problems.linear_shard import LinearShard
 from asyncfed.problems.newton import newton_minimum
 from asyncfed.problems.objective import Objective
 from asyncfed.problems.protocol import Array, Initialisation, PackedData
@@ -139,6 +140,10 @@ class Linear:
     ) -> tuple[Array, Array, Array]:
         """(I, Σ (y_i − y_0), Σ |y_i − y_0|²) of each training of `local_train_many`, i = 0 … I−1, in float64."""
         return self._sgd.path_moments(starts, _tasks(clients, works, keys), threads)
+
+    def shard(self, client: int) -> LinearShard:
+        """This client's part of the problem, with a copy of its own rows and nothing of anybody else's."""
+        return LinearShard(self.model, *self._rows_of(client))
 
     def evaluate(self, params: Array, threads: int = 1) -> dict[str, float]:
         """`objective`, `pooled_loss`, `first_client_loss`, and for labels `accuracy` and `pooled_accuracy`.

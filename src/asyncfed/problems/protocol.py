@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -105,3 +105,21 @@ class Problem(Protocol):
     def fingerprint(self) -> str:
         """SHA-256, in hex, of the data and of everything that shapes the loss."""
         ...
+
+
+class ClientShard(Protocol):
+    """One client's part of a problem: its own data and nobody else's. It can be pickled, to be sent to that client."""
+
+    @property
+    def num_examples(self) -> int: ...
+
+    def train(self, params: Array, work: Work, key: int) -> Array:
+        """What `local_train` of the whole problem gives for this client, to the last bit."""
+        ...
+
+
+@runtime_checkable
+class ShardedProblem(Problem, Protocol):
+    """A problem that can be taken apart: what a live run needs, where every client has only its own data."""
+
+    def shard(self, client: int) -> ClientShard: ...

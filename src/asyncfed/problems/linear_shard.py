@@ -1,0 +1,49 @@
+"""One client's part of a linear problem."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from asyncfed.core.types import Work
+from asyncfed.problems.protocol import Array
+
+if TYPE_CHECKING:  # it imports this module
+    from asyncfed.problems.linear import LinearModel
+
+
+@dataclass(frozen=True, eq=False)
+class OwnRows:
+    """The rows of a single client, as `PackedData`."""
+
+    x: Array
+    y: Array
+
+    @property
+    def offsets(self) -> Array:
+        return np.array([0, len(self.y)], np.int64)
+
+    def sha256(self) -> str:
+        return sha256(self.x.tobytes() + self.y.tobytes()).hexdigest()
+
+
+class LinearShard:
+    """A linear model and one client's rows: a `ClientShard`. The rows are copied, so that nothing else is held."""
+
+    def __init__(self, model: LinearModel, x: Array, y: Array) -> None:
+        self.model = model
+        self.rows = OwnRows(x.copy(), y.copy())
+        self._alone = model.build(self.rows)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return LinearShard, (self.model, self.rows.x, self.rows.y)
+
+    @property
+    def num_examples(self) -> int:
+        return len(self.rows.y)
+
+    def train(self, params: Array, work: Work, key: int) -> Array:
+        return self._alone.local_train(params, 0, work, key)

@@ -25,7 +25,7 @@ ROOMS = {
     "report": {"core", "store", "report"},
     "live.flower": {
         *("core", "data", "kernels", "problems", "store", "live", "live.flower"),
-        *("experiment", "running", "version"),
+        *("deploying", "experiment", "running", "version"),
     },
     "reproduce": {
         *("core", "data", "delays", "strategies", "sim", "store", "report", "reproduce"),

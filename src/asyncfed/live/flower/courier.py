@@ -113,8 +113,10 @@ class Courier:
         return sorted(self.directory.node_of)
 
     def serve(self, session: LiveSession) -> None:
-        """From now on, carry this session's tasks."""
+        """From now on, carry this session's tasks, by its clock."""
         self._session = session
+        self._greetings = {i: Greeting(g.node, session.elapsed + GREETING_SECONDS) for i, g in self._greetings.items()}
+        self.directory.ask_again_at.clear()
 
     # ---- one look --------------------------------------------------------------------------------------------
 

@@ -47,7 +47,6 @@ def client_app(experiment: Experiment | Path | str, *, data: LoadData | None = N
 def federation(folder: Path, num_nodes: int, *, restart_proof: bool = False, port: int | None = None) -> Federation:
     """A SuperLink and SuperNodes on this machine, not yet started."""
     _require_flower()
-    from asyncfed.live.flower.entrance import LoadTest
     from asyncfed.live.flower.federation import Federation
 
     return Federation(folder, num_nodes, restart_proof=restart_proof, port=port)

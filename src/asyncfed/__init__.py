@@ -11,7 +11,10 @@ from asyncfed.compare import Comparison, compare
 from asyncfed.core.record import replace
 from asyncfed.core.schedule import ConstantRate, DelayAware
 from asyncfed.core.types import Budget, Work
+from asyncfed.deploying import resume_live, run_live
 from asyncfed.experiment import Experiment, from_toml, read_toml, to_toml
+from asyncfed.live.checks import Limits
+from asyncfed.live.local.engine import LocalEngine
 from asyncfed.run import Run, load
 from asyncfed.running import resume, run, verify
 from asyncfed.sim.evaluation import Evaluation
@@ -26,6 +29,8 @@ __all__ = [
     "DelayAware",
     "Evaluation",
     "Experiment",
+    "Limits",
+    "LocalEngine",
     "Run",
     "Work",
     "__version__",
@@ -40,7 +45,9 @@ __all__ = [
     "read_toml",
     "replace",
     "resume",
+    "resume_live",
     "run",
+    "run_live",
     "strategies",
     "to_toml",
     "verify",

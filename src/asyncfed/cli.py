@@ -12,25 +12,30 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from asyncfed import running
+from asyncfed import deploying, running
 from asyncfed.compare import compare as compare_strategies
 from asyncfed.core.errors import AsyncFedError, ConfigError
 from asyncfed.core.record import replace
 from asyncfed.experiment import Experiment, changed, read_toml, to_toml
+from asyncfed.live.checks import Limits
 from asyncfed.live.flower import federation
 from asyncfed.live.flower.new_app import write_app
+from asyncfed.live.local.engine import LocalEngine
 from asyncfed.presets import DELAYS, PRESETS, STRATEGIES, delays_named, preset, strategy_like
 from asyncfed.report.comparison_figure import draw_comparison, draw_time_to_target
 from asyncfed.report.export import write_table
 from asyncfed.report.page_of_runs import ToldRun, write_run_page
 from asyncfed.report.progress import counting_bar, run_bar
 from asyncfed.report.tables import comparison_table, run_table
+from asyncfed.report.timeline_figure import draw_timeline
+from asyncfed.report.what_if import draw_what_if, what_if_table
 from asyncfed.reproduce import reproduction
 from asyncfed.reproduce.units import cost
 from asyncfed.reproduce.verdicts import Finding
 from asyncfed.reproduce.working import workers as worker_processes
 from asyncfed.run import Run, load
 from asyncfed.version import __version__
+from asyncfed.what_if import what_if
 
 app = typer.Typer(
     help="Asynchronous federated learning that can be trusted.", no_args_is_help=True, pretty_exceptions_enable=False
@@ -48,6 +53,9 @@ Clients = Annotated[int | None, typer.Option(help="Number of a preset's clients.
 Rounds = Annotated[int | None, typer.Option(help="Rounds to run.")]
 Seed = Annotated[int | None, typer.Option(help="Seed of everything random.")]
 Settings = Annotated[list[str] | None, typer.Option("--set", help="Any other key: --set strategy.max_staleness=3")]
+Preset = Annotated[str | None, typer.Option("--preset", help="The same as the argument.")]
+Plot = Annotated[Path | None, typer.Option(help="Also draw the run into this PNG or PDF file.")]
+Timeline = Annotated[Path | None, typer.Option(help="Also draw who did what when into this PNG or PDF file.")]
 Threads = Annotated[int | None, typer.Option(help="Threads; changes the speed and nothing else.")]
 
 
@@ -89,11 +97,73 @@ def resume(
 ) -> None:
     """Continue an interrupted run, to the bytes it would have reached uninterrupted."""
     given = None if experiment is None else _experiment(experiment)
-    with run_bar(console, load(file).experiment) as watch:
-        done = running.resume(
-            file, experiment=given, threads=threads, watch=watch, checkpoint_seconds=checkpoint_seconds
-        )
+    recorded = load(file)
+    if "live" in recorded.header:
+        with run_bar(console, recorded.experiment, "wall") as watch:
+            done = deploying.resume_live(file, experiment=given, threads=threads, watch=watch)
+    else:
+        with run_bar(console, recorded.experiment) as watch:
+            done = running.resume(
+                file, experiment=given, threads=threads, watch=watch, checkpoint_seconds=checkpoint_seconds
+            )
     _conclude(done, plot)
+
+
+@app.command()
+def live(
+    experiment: What = "regression",
+    chosen_preset: Preset = None,
+    out: Annotated[Path | None, typer.Option(help="The run's file (default: runs/NAME-SEED-live.sqlite).")] = None,
+    strategy: Strategy = None,
+    reading: Reading = None,
+    fraction: Fraction = None,
+    clients: Clients = None,
+    rounds: Rounds = None,
+    seed: Seed = None,
+    settings: Settings = None,
+    slow: Annotated[list[str] | None, typer.Option(help="Make a client slower: 3=10 is client 3, ten times.")] = None,
+    task_seconds: Annotated[float, typer.Option(help="Least time that any job takes.")] = 0.0,
+    ticket_seconds: Annotated[float, typer.Option(help="After this a ticket without an answer is lost.")] = 600.0,
+    power_safe: Annotated[bool, typer.Option("--power-safe", help="Let every commit wait for the disk.")] = False,
+    threads: Threads = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace the run's file if it exists.")] = False,
+    plot: Plot = None,
+    timeline: Timeline = None,
+) -> None:
+    """Run an experiment for real, every client a process. Ctrl-C stops it cleanly; `asyncfed resume` continues it."""
+    chosen = _experiment(
+        chosen_preset or experiment, strategy, None, reading, fraction, clients, rounds, seed, settings
+    )
+    file = out or Path("runs") / f"{chosen.name}-{chosen.seed}-live.sqlite"
+    with run_bar(console, chosen, "wall") as watch:
+        done = deploying.run_live(
+            chosen,
+            engine=LocalEngine(slow=tuple(_slow(text) for text in slow or []), task_seconds=task_seconds),
+            out=file,
+            limits=Limits(ticket_seconds=ticket_seconds),
+            power_safe=power_safe,
+            threads=threads,
+            watch=watch,
+            force=force,
+        )
+    _conclude(done, plot, timeline)
+
+
+@app.command()
+def replay(
+    file: RunFile,
+    strategy: Annotated[list[str] | None, typer.Option(help="A strategy by name; may be repeated.")] = None,
+    plot: Plot = None,
+    threads: Threads = None,
+) -> None:
+    """Repeat a run in the simulator: as it was, or with its clients' durations and other strategies."""
+    if not strategy:
+        verify(file, threads)
+    base = load(file).experiment.strategy
+    runs = what_if(file, {name: strategy_like(name, base) for name in strategy or []}, threads=threads)
+    console.print(what_if_table(runs))
+    if plot is not None:
+        _save(draw_what_if(runs), plot)
 
 
 @app.command()
@@ -111,6 +181,7 @@ def verify(file: RunFile, threads: Threads = None) -> None:
 def show(
     file: RunFile,
     plot: Annotated[Path | None, typer.Option(help="Draw the run into this PNG or PDF file.")] = None,
+    timeline: Timeline = None,
     toml: Annotated[bool, typer.Option("--toml", help="Print the experiment as TOML.")] = False,
 ) -> None:
     """Show what a run did and how it ended."""
@@ -118,7 +189,7 @@ def show(
     if toml:
         print(to_toml(recorded.experiment))
         return
-    _conclude(recorded, plot)
+    _conclude(recorded, plot, timeline)
 
 
 @app.command()
@@ -344,10 +415,20 @@ def _save(figure: Any, file: Path) -> None:
     console.print(f"figure: {file}", highlight=False, soft_wrap=True)
 
 
-def _conclude(done: Run, plot: Path | None) -> None:
+def _slow(text: str) -> tuple[int, float]:
+    client, _, times = text.partition("=")
+    try:
+        return int(client), float(times)
+    except ValueError:
+        raise ConfigError(f'--slow "{text}" is not understood; write --slow 3=10 for client 3, ten times.') from None
+
+
+def _conclude(done: Run, plot: Path | None, timeline: Path | None = None) -> None:
     console.print(run_table(done))
     if plot is not None:
         _save(done.plot(), plot)
+    if timeline is not None:
+        _save(draw_timeline(done, done.journal.event_columns()), timeline)
     if not done.finished:
         complaints.print(f"stopped; `asyncfed resume {done.path}` continues", highlight=False)
         raise typer.Exit(130)

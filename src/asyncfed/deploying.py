@@ -52,6 +52,7 @@ def run_live(
     check_fit(experiment)
     problem = experiment.problem() if problem is None else problem
     experiment.strategy.check(problem.num_clients)
+    engine.check(problem)
     live = {
         "engine": to_plain(engine),
         "absent": list(engine.absent(problem.num_clients)),
@@ -94,6 +95,7 @@ def resume_live(
         journal.rehash()
         return Run(journal)
     engine = engine or _engine_of(header["live"], path)
+    engine.check(problem)
     return _drive(experiment, engine, problem, journal, header["live"], threads, watch)
 
 

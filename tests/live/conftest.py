@@ -1,13 +1,16 @@
 """A live run without processes: clients are trained here, in whatever order and at whatever time a test asks for."""
 
 import itertools
+import json
 
 import numpy as np
 import pytest
 
 from asyncfed.live.checks import Limits, Reply
 from asyncfed.live.session import LiveSession, Saving
+from asyncfed.sim.replay import replay
 from asyncfed.store.journal import Journal
+from asyncfed.store.schema import KIND_NAMES
 
 HEADER = {"num_clients": 4, "verdict": "interrupted", "reason": "", "own_delays": False, "asyncfed": "test"}
 
@@ -74,9 +77,24 @@ class Table:
             self.answer(int(chance.choice(list(self.hands))))
             self.commit()
 
-    def events(self, *kinds):
-        from asyncfed.store.schema import KIND_NAMES
+    def replayed(self):
+        """The model the simulator comes to, training every client of the journal again; and its journal's digest."""
+        again = Journal.create(None, {})
+        for _ in replay(self.problem, self.plan, self.journal.event_rows(), again):
+            pass
+        return again.checkpoint()[1]["params"], again.sha256()
 
+    def check_whole(self):
+        """Every version is there once, no ticket was merged twice, and a replay comes to the same."""
+        merges = self.events("merge")
+        assert [row[5] for row in merges] == list(range(1, len(merges) + 1))
+        tickets = [t for row in merges for t in ([row[3]] if row[3] is not None else json.loads(row[8])["tickets"])]
+        assert len(tickets) == len(set(tickets)) == self.session.updates
+        params, digest = self.replayed()
+        assert params.tobytes() == self.session.params.tobytes()
+        assert digest == self.journal.sha256()
+
+    def events(self, *kinds):
         return [row for row in self.journal.event_rows() if KIND_NAMES[row[2]] in kinds]
 
 

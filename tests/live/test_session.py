@@ -11,37 +11,17 @@ from asyncfed.core.types import Budget, Dispatch, Work
 from asyncfed.live.checks import Limits, Reply
 from asyncfed.live.session import Accepted, LiveSession, Refusal, Saving
 from asyncfed.live.standing import Standing
-from asyncfed.sim.replay import replay
 from asyncfed.store.journal import Journal
-from asyncfed.store.schema import MERGE
 from asyncfed.strategies import AFL, FedAvg, FedBuff, PublishedScripts
 
 WORK = Work(epochs=1, batch_size=4, learning_rate=0.01)
 
 
-def replayed(table):
-    """The model that the simulator comes to, training every client of the journal again; and its journal's digest."""
-    again = Journal.create(None, {})
-    for _ in replay(table.problem, table.plan, table.journal.event_rows(), again):
-        pass
-    return again.checkpoint()[1]["params"], again.sha256()
-
-
-def merged_tickets(journal):
-    tickets = []
-    for row in journal.event_rows():
-        if row[2] == MERGE:
-            tickets += [row[3]] if row[3] is not None else json.loads(row[8])["tickets"]
-    return tickets
-
-
 def test_a_live_run_replays_to_the_same_model_and_journal(table):
     live = table()
     live.play()
-    params, digest = replayed(live)
     assert live.session.verdict == ("finished", "all 3 rounds are done")
-    assert params.tobytes() == live.session.params.tobytes()
-    assert digest == live.journal.sha256()
+    live.check_whole()
 
 
 @pytest.mark.parametrize(
@@ -64,9 +44,7 @@ def test_other_strategies_replay_too_also_after_crashes(table, strategy):
         if chance.random() < 0.3:
             live.crash()
             live.commit()
-    params, digest = replayed(live)
-    assert params.tobytes() == live.session.params.tobytes()
-    assert digest == live.journal.sha256()
+    live.check_whole()
 
 
 def test_assignments_come_out_of_commits_only_and_once(table):
@@ -111,7 +89,7 @@ def test_a_server_may_be_killed_while_it_recovers(table):
         live.crash()  # and again before its first commit
     assert live.journal.sha256() == digest
     live.play()
-    assert replayed(live)[0].tobytes() == live.session.params.tobytes()
+    live.check_whole()
 
 
 def test_a_run_killed_before_its_first_commit_begins_anew(table):
@@ -119,7 +97,7 @@ def test_a_run_killed_before_its_first_commit_begins_anew(table):
     live.crash()
     assert live.session.version == 0
     live.play()
-    assert replayed(live)[1] == live.journal.sha256()
+    live.check_whole()
 
 
 def test_replies_to_a_dead_server_are_refused_by_the_next(table):
@@ -232,7 +210,7 @@ def test_a_lie_is_refused_journalled_and_costs_the_ticket(table, words, lie):
     assert [row[3] for row in live.events("lost")] == [0]
     assert len(live.session.in_flight()) == 2  # the strategy went on
     live.play()
-    assert replayed(live)[1] == live.journal.sha256()
+    live.check_whole()
 
 
 def test_strays_cost_no_ticket(table):
@@ -293,7 +271,7 @@ def test_a_node_is_set_aside_at_its_last_permitted_fault(table):
     assert live.session.set_aside == {bad}
     assert "set aside" in live.session.accept(Reply(live.session.name, 0, bad, np.zeros(11), 0.0, 8), live.now).reason
     live.play()
-    assert replayed(live)[1] == live.journal.sha256()
+    live.check_whole()
 
 
 def test_bytes_that_cannot_be_read_cost_the_ticket_in_hand(table):
@@ -335,7 +313,7 @@ def test_a_run_ends_when_its_time_is_up(table):
     assert live.session.verdict == ("finished", "the time budget of 5 s is spent")
     assert live.session.elapsed == 5.0
     live.commit()
-    assert replayed(live)[1] == live.journal.sha256()
+    live.check_whole()
 
 
 def test_nodes_may_come_and_go(table):
@@ -351,7 +329,7 @@ def test_nodes_may_come_and_go(table):
     live.crash()
     live.session.join(gone, 3.0)
     live.play()
-    assert replayed(live)[1] == live.journal.sha256()
+    live.check_whole()
 
 
 def test_clients_absent_at_the_start_get_no_ticket_until_they_join(small):
@@ -390,13 +368,7 @@ def test_whatever_happens_nothing_is_lost_or_merged_twice(table, steps, seed, se
         live.session.join(client, live.now)
     live.crash()
     live.play()
-    tickets = merged_tickets(live.journal)
-    assert len(tickets) == len(set(tickets)) == live.session.updates
-    versions = [row[5] for row in live.events("merge")]
-    assert versions == list(range(1, len(versions) + 1))
-    params, digest = replayed(live)
-    assert params.tobytes() == live.session.params.tobytes()
-    assert digest == live.journal.sha256()
+    live.check_whole()
 
 
 def step_through(live, step, chance):

@@ -14,6 +14,7 @@ from asyncfed.delays.distributions import (
 from asyncfed.delays.function import BoundFunction, FunctionDelays
 from asyncfed.delays.model import BoundDelays, Delays
 from asyncfed.delays.ready_made import heavy_tailed, published_laptop, stragglers
+from asyncfed.delays.recorded import Job, RecordedDelays
 from asyncfed.delays.timing import DelayModel, Timing, check_timing
 from asyncfed.delays.trace import Trace, read_trace
 
@@ -30,8 +31,10 @@ __all__ = [
     "Distribution",
     "Exponential",
     "FunctionDelays",
+    "Job",
     "LogNormal",
     "Pareto",
+    "RecordedDelays",
     "ShiftedExponential",
     "Timing",
     "Trace",

@@ -24,6 +24,10 @@ class Orders(Protocol):
 class Engine(Protocol):
     """A frozen description of an engine; it is written into the run's header, so that the run can be resumed."""
 
+    def check(self, problem: Problem) -> None:
+        """Refuse, with a `ConfigError`, a problem that this engine cannot run. Nothing has been written yet."""
+        ...
+
     def absent(self, num_clients: int) -> tuple[int, ...]:
         """Clients that are not counted on when a run begins; they may join later."""
         ...

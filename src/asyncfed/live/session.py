@@ -35,12 +35,12 @@ from asyncfed.core.random import draw_key, purpose_key
 from asyncfed.core.record import Config, Record
 from asyncfed.core.types import Dispatch, Pool, Report, Work
 from asyncfed.live.checks import Expected, Limits, Reply, fault_in, norm_of_change
-from asyncfed.live.reasons import OVER, SERVER_DIED, SET_ASIDE, TOO_LATE
 from asyncfed.live.standing import Standing
 from asyncfed.problems.protocol import Problem
 from asyncfed.sim.plan import Checkpoint, Plan, set_up
 from asyncfed.sim.replay import Row, steps_of
 from asyncfed.store.journal import Journal
+from asyncfed.store.reasons import OVER, REPLY_REFUSED, SERVER_DIED, SET_ASIDE, TOO_LATE
 from asyncfed.store.schema import LEAVE, LOST, REFUSED, REPORT
 
 
@@ -384,7 +384,7 @@ class LiveSession:
         self._execution.refuse(ticket, client, is_fault, reason)
         self._standing.count_refusal(client, is_fault)
         if loses and ticket is not None:
-            self._lose(ticket, "its reply was refused")
+            self._lose(ticket, REPLY_REFUSED)
             self._standing.forgive(ticket, client)
         if client in self._standing.set_aside and client in self.clients and not self._stopped():
             self._leave(client, SET_ASIDE)

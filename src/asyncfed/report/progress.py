@@ -31,8 +31,8 @@ class HowFar(Protocol):
 
 
 @contextmanager
-def run_bar(console: Console, experiment: Budgeted) -> Iterator[Callable[[HowFar], None]]:
-    """A bar with loss and virtual time; gives the function that a run tells how far it is."""
+def run_bar(console: Console, experiment: Budgeted, clock: str = "virtual") -> Iterator[Callable[[HowFar], None]]:
+    """A bar with loss and time on the named clock; gives the function that a run tells how far it is."""
     budget = experiment.budget
     unit, total = next(
         (unit, float(limit))
@@ -43,7 +43,7 @@ def run_bar(console: Console, experiment: Budgeted) -> Iterator[Callable[[HowFar
         TextColumn(experiment.name),
         BarColumn(),
         TextColumn("{task.completed:.0f}/{task.total:.0f} " + ("s" if unit == "elapsed" else unit)),
-        TextColumn("loss {task.fields[loss]:.4g}  virtual {task.fields[clock]:,.1f} s"),
+        TextColumn("loss {task.fields[loss]:.4g}  " + clock + " {task.fields[clock]:,.1f} s"),
         TimeElapsedColumn(),
         TimeRemainingColumn(),
     )

@@ -72,7 +72,8 @@ def _draw_distance(axes: Axes, rounds: np.ndarray, distance: np.ndarray) -> list
 def _draw_clock(axes: Axes, run: ReportedRun) -> None:
     elapsed, objective = run.evaluations["elapsed"], run.evaluations["objective"]
     axes.plot(elapsed, objective, drawstyle="steps-post", **style.line_look(0), **_dots(objective))
-    style.dress(axes, "Loss on the clock", "virtual time, s", "objective")
+    clock = "time, s" if "live" in run.header else "virtual time, s"
+    style.dress(axes, "Loss on the clock", clock, "objective")
     style.show_losses(axes, objective)
 
 

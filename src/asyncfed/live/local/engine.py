@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from math import isfinite
+from typing import cast
 
 from asyncfed.core.errors import ConfigError
 from asyncfed.core.record import Config
@@ -37,20 +38,22 @@ class LocalEngine(Config, tag_field="kind", tag="local"):
             if not 0 <= getattr(self, name) < float("inf"):
                 raise ConfigError(f"{name} is {getattr(self, name)}; it must be zero or a positive number.")
 
+    def check(self, problem: Problem) -> None:
+        wrong = [client for client, _ in self.slow if not 0 <= client < problem.num_clients]
+        if wrong:
+            raise ConfigError(f"slow names client {wrong[0]}; clients are numbered 0 to {problem.num_clients - 1}.")
+        if not isinstance(problem, ShardedProblem):
+            raise ConfigError(
+                f"{type(problem).__name__} has no `shard(client)`, so no client can be given its own data alone. "
+                "Add it (see asyncfed.problems.ShardedProblem), or simulate the run."
+            )
+
     def absent(self, num_clients: int) -> tuple[int, ...]:
         """Nobody: the run begins when all processes are there."""
-        wrong = [client for client, _ in self.slow if not 0 <= client < num_clients]
-        if wrong:
-            raise ConfigError(f"slow names client {wrong[0]}; clients are numbered 0 to {num_clients - 1}.")
         return ()
 
     def pace(self, client: int) -> Pace:
         return Pace(dict(self.slow).get(client, 1.0), self.task_seconds)
 
     def drive(self, session: LiveSession, problem: Problem, begin: Callable[[], None], orders: Orders) -> None:
-        if not isinstance(problem, ShardedProblem):
-            raise ConfigError(
-                f"{type(problem).__name__} has no `shard(client)`, so no client can be given its own data alone. "
-                "Add it (see asyncfed.problems.ShardedProblem), or simulate the run."
-            )
-        asyncio.run(Hub(self, session, problem, orders).run(begin))
+        asyncio.run(Hub(self, session, cast(ShardedProblem, problem), orders).run(begin))

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import multiprocessing
+import pickle
 import socket
+import sys
 from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
 from multiprocessing.context import BaseContext
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -28,8 +33,23 @@ def process_context() -> BaseContext:
     if "forkserver" not in multiprocessing.get_all_start_methods():
         return multiprocessing.get_context("spawn")
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["__main__", "asyncfed.live.local.preload"])
+    context.set_forkserver_preload(["asyncfed.live.local.preload"])
     return context
+
+
+@contextmanager
+def _main_left_out(shard: ClientShard) -> Iterator[None]:
+    """Keep new processes from importing the program that was started, a command line with all its figures, say.
+
+    They need it only if the shard, or something in it, was defined there.
+    """
+    main = sys.modules["__main__"]
+    if b"__main__" not in pickle.dumps(shard):
+        sys.modules["__main__"] = ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = main
 
 
 class Seat:
@@ -55,7 +75,8 @@ class Seat:
             daemon=True,
             name=f"client {self.client}",
         )
-        self.process.start()
+        with _main_left_out(shard):
+            self.process.start()
         theirs.close()
         reader, self._writer = await asyncio.open_connection(sock=ours)
         return reader

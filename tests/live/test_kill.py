@@ -1,0 +1,153 @@
+"""kill -9 at random moments: of the session alone, many times in a second, and of the whole server with its clients."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+import asyncfed as af
+from asyncfed.core.types import Budget, Work
+from asyncfed.live.session import Saving
+from asyncfed.strategies import AFL, FedBuff
+
+WORK = Work(epochs=1, batch_size=4, learning_rate=0.01)
+
+
+def merge_until_killed(live, seed, chance):
+    """Another process goes on with the run and is killed as it recovers or merges. How far it had acknowledged."""
+    told, tell = os.pipe()
+    live.journal.close()  # no process may inherit an open database
+    child = os.fork()
+    if child == 0:
+        try:
+            live.crash()
+            live.commit()
+            choice = np.random.default_rng(seed)
+            while not live.session.finished:
+                live.answer(int(choice.choice(list(live.hands))))
+                live.commit()
+                os.write(tell, live.session.updates.to_bytes(4, "little"))
+        finally:
+            os._exit(0)
+    os.close(tell)
+    with os.fdopen(told, "rb", buffering=0) as pipe:
+        first = pipe.read(4) if chance.random() < 0.7 else b""
+        time.sleep(0.02 * chance.random())
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        acknowledged = first + pipe.read()
+    return int.from_bytes(acknowledged[-4:], "little")
+
+
+@pytest.mark.parametrize(
+    ("strategy", "saving"),
+    [
+        (AFL(concurrency=3, work=WORK), Saving(seconds=1e9)),
+        (AFL(concurrency=3, aggregate="mixing", work=WORK), Saving(seconds=5.0)),
+        (FedBuff(concurrency=4, buffer_size=3, work=WORK), Saving(seconds=0.0)),
+    ],
+    ids=["payloads only", "both", "checkpoints only"],
+)
+def test_a_session_killed_at_any_moment_loses_and_repeats_nothing(table, strategy, saving):
+    table(strategy=strategy).play()  # loads the kernels, so that no short life is spent on that
+    live = table(saving=saving, strategy=strategy, budget=Budget(updates=900))
+    live.commit()
+    chance, before = np.random.default_rng(3), 0
+    for kill in range(20):
+        acknowledged = merge_until_killed(live, kill, chance)
+        live.crash()
+        live.commit()
+        assert live.session.updates >= max(acknowledged, before)
+        before = live.session.updates
+    assert before > 10
+    live.play()
+    live.check_whole()
+
+
+# ---- the server with its processes -----------------------------------------------------------------------------------
+
+
+def serve(path, *arguments):
+    return subprocess.Popen(
+        [sys.executable, "-m", "asyncfed.cli", *arguments, str(path)], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+    )
+
+
+def command(path, updates):
+    settings = ["--set", f"budget.updates={updates}", "--set", "strategy.work.epochs=1", "--rounds", "100000"]
+    return ["live", "regression", "--strategy", "afl_mixing", "--clients", "4", *settings, "--out"]
+
+
+def kill_and_resume(path, kills, updates, chance):
+    """Kill the server `kills` times, each time at another moment of its work; then let it finish."""
+    server = serve(path, *command(path, updates))
+    done, clients = 0, []
+    for _ in range(kills):
+        done = wait_for_updates(path, server, done + 1)
+        time.sleep(0.3 * chance.random())
+        clients += children_of(server.pid)
+        server.kill()
+        server.communicate()
+        server = serve(path, "resume")
+    _, complaints = server.communicate(timeout=120)
+    assert server.returncode == 0, complaints.decode()
+    assert not [pid for pid in clients if is_python(pid)], "clients outlived their server"
+
+
+def wait_for_updates(path, server, wanted):
+    """Until the file holds so many merges. Then it is at work, and not starting."""
+    for _ in range(1200):
+        assert server.poll() is None, server.stderr.read().decode()
+        time.sleep(0.02)
+        if path.exists():
+            done = merges_in(path)
+            if done >= wanted:
+                return done
+    raise AssertionError("the server did not get to work")
+
+
+def merges_in(path):
+    try:
+        return af.load(path).journal.event_columns()["kind"].count("merge")
+    except af.errors.JournalError:
+        return 0
+
+
+def children_of(pid):
+    """Processes whose parent's parent is the server: it has a fork server, whose children the clients are."""
+    table = subprocess.run(["ps", "-eo", "pid=,ppid="], capture_output=True, text=True, check=True).stdout
+    parents = {int(child): int(parent) for child, parent in (line.split() for line in table.splitlines())}
+    return [child for child, parent in parents.items() if parents.get(parent) == pid]
+
+
+def is_python(pid):
+    found = subprocess.run(["ps", "-o", "stat=,comm=", "-p", str(pid)], capture_output=True, text=True).stdout
+    return "python" in found and not found.startswith("Z")
+
+
+def check_whole(path, updates):
+    run = af.load(path)
+    table = run.journal.event_columns()
+    merged = [t for kind, t in zip(table["kind"], table["ticket"], strict=True) if kind == "merge"]
+    versions = [v for kind, v in zip(table["kind"], table["version"], strict=True) if kind == "merge"]
+    assert versions == list(range(1, updates + 1))
+    assert len(set(merged)) == updates
+    verification = af.verify(path)
+    assert verification.ok, verification.lines
+
+
+def test_a_server_killed_twice_ends_as_if_it_had_not_been(tmp_path):
+    path = tmp_path / "live.sqlite"
+    kill_and_resume(path, 2, 2500, np.random.default_rng(0))
+    check_whole(path, 2500)
+
+
+@pytest.mark.slow
+def test_a_server_killed_twenty_times_ends_as_if_it_had_not_been(tmp_path):
+    path = tmp_path / "live.sqlite"
+    kill_and_resume(path, 20, 20_000, np.random.default_rng(1))
+    check_whole(path, 20_000)

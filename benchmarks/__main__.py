@@ -12,7 +12,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import kernel, million, simulator, w1, w2
+from benchmarks import kernel, live, million, simulator, w1, w2
 from benchmarks.measure import machine
 from benchmarks.outcome import Line, Outcome
 
@@ -24,6 +24,7 @@ QUICK: dict[str, dict[str, Any]] = {
     "w1": {"rounds": 100, "torch_updates": 3, "repeats": 3},
     "simulator": {"rounds": 100, "repeats": 5},
     "w2": {"updates": 10_000, "repeats": 2},
+    "live": {"updates": 2_000, "repeats": 1},
     "million": {"sizes": (1_000, 1_000_000), "updates": 20_000, "repeats": 1},
 }
 
@@ -42,6 +43,7 @@ BENCHMARKS: dict[str, Callable[..., Outcome]] = {
     "w1": w1.measure,
     "simulator": simulator.measure,
     "w2": w2.measure,
+    "live": live.measure,
     "million": million.measure,
 }
 

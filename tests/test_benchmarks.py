@@ -18,7 +18,7 @@ import asyncfed as af
 sys.path.insert(0, str(Path(__file__).parent.parent))  # the benchmarks lie beside the package, not in it
 
 from benchmarks import __main__ as table
-from benchmarks import crowd, measure, million, probes, simulator, w1, w2, workloads
+from benchmarks import crowd, live, measure, million, probes, simulator, w1, w2, workloads
 
 STATM = Path("/proc/self/statm")
 needs_torch = pytest.mark.skipif(find_spec("torch") is None, reason="torch is not installed")
@@ -81,6 +81,12 @@ def test_w2():
     assert_fills_the_table(outcome)
     wanted = {f"{name}, journal in {place}" for name in workloads.w2_strategies() for place in ("memory", "file")}
     assert set(outcome.numbers["updates_per_second"]) == wanted
+
+
+def test_live():
+    outcome = live.measure(clients=2, updates=50, repeats=1)
+    assert_fills_the_table(outcome)
+    assert all(rate > 0 for rates in outcome.numbers["updates_per_second"].values() for rate in rates)
 
 
 def test_the_profile_names_functions():

@@ -12,6 +12,7 @@ import pytest
 
 import asyncfed as af
 from asyncfed.core.errors import ConfigError, JournalError
+from asyncfed.core.sampling import UniformAll
 from asyncfed.core.types import Budget, Work
 from asyncfed.data import PaperRegression
 from asyncfed.deploying import resume_live, run_live
@@ -75,6 +76,16 @@ def test_others_are_merged_while_a_slow_client_works(lively, tmp_path):
     assert merges[2] > 3 * merges[1]
     slow = [row["a"] for row in of_kind(run, "report") if row["client"] == 1]
     assert min(slow) >= 0.1
+
+
+def test_a_busy_client_may_be_handed_more_and_does_it_in_order(lively, tmp_path):
+    path = tmp_path / "live.sqlite"
+    strategy = AFL(concurrency=6, sampler=UniformAll(), aggregate="mixing", work=WORK)
+    run = run_live(lively(60, strategy=strategy), out=path)
+    for client in range(3):
+        tickets = [row["ticket"] for row in of_kind(run, "report") if row["client"] == client]
+        assert tickets == sorted(tickets)
+    check_whole(path, 60)
 
 
 # ---- what a client holds ---------------------------------------------------------------------------------------------
@@ -227,9 +238,9 @@ def test_a_hanging_client_loses_its_ticket_and_is_replaced(lively, tmp_path):
     path, experiment = tmp_path / "live.sqlite", lively(300)
     problem = MischievousProblem(experiment.problem(), 1, hang, tmp_path / "hung")
     run = run_live(experiment, engine=PATIENT, problem=problem, out=path, limits=Limits(ticket_seconds=0.5))
-    (lost,) = of_kind(run, "lost")
-    assert lost["detail"] == '"no answer within 0.5 s"'
-    assert problem.asked == [0, 1, 2, 1]
+    lost = of_kind(run, "lost")
+    assert {(row["client"], row["detail"]) for row in lost} == {(1, '"no answer within 0.5 s"')}
+    assert problem.asked == [0, 1, 2] + [1] * len(lost)  # more than one if the machine is slow to start another
     check_whole(path, 300)
 
 

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from asyncfed.core.errors import JournalError, ProtocolError
 from asyncfed.core.record import replace
+from asyncfed.core.sampling import UniformAll
 from asyncfed.core.types import Budget, Dispatch, Work
 from asyncfed.live.checks import Limits, Reply
 from asyncfed.live.session import Accepted, LiveSession, Refusal, Saving
@@ -294,12 +295,14 @@ def test_the_norm_is_held_against_the_median(table):
     assert "the norm of its change" in refusal.reason
 
 
-def test_a_duration_is_cut_to_the_time_the_ticket_was_out(table):
-    live = table()
+def test_durations_are_measured_by_the_server_from_when_the_client_could_begin(table):
+    live = table(strategy=AFL(concurrency=2, sampler=UniformAll(), work=WORK), num_clients=1)
     live.commit()
-    live.answer(0, duration=1.02)  # its clock is a little faster than ours
+    live.answer(0, duration=0.2)
+    live.answer(1, duration=0.1)  # it had waited behind ticket 0
     live.commit()
-    assert live.events("report")[0][6] == 1.0
+    assert [row[6] for row in live.events("report")] == [1.0, 1.0]
+    assert live.answer(2, duration=1.04) == Accepted(2)  # its clock is a little faster than ours
 
 
 # ---- the clock, comings and goings -----------------------------------------------------------------------------------

@@ -249,7 +249,7 @@ class LiveSession:
         fault = fault_in(reply, Expected(start, examples, out_for), self._limits, self._standing.norms)
         if fault is not None:
             return self._refuse(ticket, client, fault, is_fault=True, loses=True)
-        self._take(dispatch, reply, min(float(reply.duration), out_for))
+        self._take(dispatch, reply)
         return Accepted(ticket)
 
     def unreadable(self, client: int, reason: str, now: float, ticket: int | None = None) -> Refusal:
@@ -354,7 +354,8 @@ class LiveSession:
         self._standing.handed_out_at[dispatch.ticket] = self._execution.now
         self._unsent.append(dispatch)
 
-    def _take(self, dispatch: Dispatch, reply: Reply, duration: float) -> None:
+    def _take(self, dispatch: Dispatch, reply: Reply) -> None:
+        """Let a sound reply in. How long it took is measured here: learning rates may depend on it."""
         execution, ticket, client = self._execution, dispatch.ticket, dispatch.client
         model = np.ascontiguousarray(reply.params)
         execution.vectors.trained[ticket] = model
@@ -362,6 +363,7 @@ class LiveSession:
             execution.vectors.own[client] = model
         self._journal.payloads.append((ticket, model))
         self._payload_bytes += model.nbytes
+        duration = self.elapsed - self._standing.began(ticket, client)
         self._standing.settled(ticket, client, self.elapsed)
         metrics = {name: float(value) for name, value in reply.metrics.items()} if reply.metrics else None
         examples = execution.server.examples_of(client)

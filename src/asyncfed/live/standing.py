@@ -24,6 +24,10 @@ class Standing:
         self.refused = 0
         self.norms = Norms(limits)
 
+    def began(self, ticket: int, client: int) -> float:
+        """When the client could begin with this ticket: when it was handed out, or the one before it was done."""
+        return max(self.handed_out_at[ticket], self.free_since.get(client, 0.0))
+
     def settled(self, ticket: int, client: int, now: float) -> float:
         """A ticket was answered or given up: the client may begin with its next one. How long the ticket was out."""
         self.free_since[client] = now
@@ -57,8 +61,7 @@ class Standing:
         for dispatch in flying:
             if dispatch.client not in seen:
                 seen.add(dispatch.client)
-                began = max(self.handed_out_at[dispatch.ticket], self.free_since.get(dispatch.client, 0.0))
-                if now - began > limit:
+                if now - self.began(dispatch.ticket, dispatch.client) > limit:
                     late.append(dispatch)
         return late
 

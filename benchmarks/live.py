@@ -1,0 +1,42 @@
+"""How many updates a second a live server takes in: real processes, next to nothing to train, a journal on disk."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import asyncfed as af
+from asyncfed.core.schedule import ConstantRate
+from benchmarks.outcome import Line, Outcome
+
+GOAL = 500.0
+
+
+def measure(clients: int = 8, updates: int = 8_000, repeats: int = 3) -> Outcome:
+    """Merged updates per second of the run's own clock, which begins when all processes are there."""
+    numbers: dict[str, Any] = {"clients": clients, "updates": updates, "updates_per_second": {}}
+    lines = []
+    for label, power_safe in (("survives kill -9", False), ("survives power loss", True)):
+        rates = sorted(_rate(clients, updates, power_safe) for _ in range(repeats))
+        numbers["updates_per_second"][label] = rates
+        what = f"live, {clients} processes, {label}"
+        lines.append(Line(what, f"{rates[-1]:,.0f} updates/s", rates[-1] / GOAL, f">= {GOAL:.0f}/s", rates[-1] >= GOAL))
+    return Outcome(lines, numbers)
+
+
+def _rate(clients: int, updates: int, power_safe: bool) -> float:
+    work = af.Work(epochs=1, batch_size=32, learning_rate=0.001)
+    experiment = af.Experiment(
+        name="live",
+        num_clients=clients,
+        data=af.data.PaperRegression(num_samples=32 * clients),
+        strategy=af.strategies.AFL(concurrency=clients, aggregate="mixing", work=work, schedule=ConstantRate()),
+        budget=af.Budget(updates=updates),
+        evaluation=af.Evaluation(every=0),
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        run = af.run_live(experiment, out=Path(folder) / "live.sqlite", power_safe=power_safe)
+        elapsed = float(run.evaluations["elapsed"][-1])
+        run.journal.close()
+    return updates / elapsed

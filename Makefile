@@ -20,11 +20,11 @@ test: $(STAMP)
 test-slow: $(STAMP)
 	$(BIN)/pytest -n 2 -m "slow and not flower" $(PYTEST)
 
-# Flower wants older versions of typer and rich than we would take, so it lives in an environment of its own. There the
-# command line is tested once more, with those.
+# Flower pins many packages, and older versions of some than we would take, so it lives in an environment of its own.
+# There the command line is tested once more, with those.
 .venv-flower/.installed: pyproject.toml constraints.txt
 	test -x .venv-flower/bin/python || $(PYTHON) -m venv .venv-flower
-	.venv-flower/bin/pip --disable-pip-version-check -q install -c constraints.txt -e ".[dev,flower]"
+	.venv-flower/bin/pip --disable-pip-version-check -q install -c constraints.txt -e ".[flower,parquet,report]" pytest hypothesis
 	touch $@
 
 test-flower: .venv-flower/.installed

@@ -46,7 +46,10 @@ OUTSIDE = {
     "sim": {"numpy"},
     "live": {"numpy"},
     "live.flower": {"numpy", "flwr", "cryptography"},
-    "report": {"numpy", "scipy", "matplotlib", "rich", "pyarrow", "plotly"},
+    "report": {
+        *("numpy", "scipy", "matplotlib", "rich", "pyarrow", "plotly"),
+        *("prometheus_client", "tensorboardX", "mlflow"),
+    },
     "reproduce": {"numpy"},
 }
 """What a room may import from outside the standard library and AsyncFed."""
@@ -63,6 +66,9 @@ CONFINED = {
     "typer": ("cli.py",),
     "pyarrow": ("report/export.py",),
     "plotly": ("report/page",),
+    "prometheus_client": ("report/to_prometheus.py",),
+    "tensorboardX": ("report/to_tensorboard.py",),
+    "mlflow": ("report/to_mlflow.py",),
     "torch": (),
     "flwr": ("live/flower/",),
     "cryptography": ("live/flower/credentials.py",),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 import tomllib
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -18,7 +20,7 @@ from asyncfed.core.errors import AsyncFedError, ConfigError
 from asyncfed.core.record import replace
 from asyncfed.experiment import Experiment, changed, read_toml, to_toml
 from asyncfed.live.checks import Limits
-from asyncfed.live.flower import federation
+from asyncfed.live.flower import certificates, federation, node_key
 from asyncfed.live.flower.new_app import write_app
 from asyncfed.live.local.engine import LocalEngine
 from asyncfed.presets import DELAYS, PRESETS, STRATEGIES, delays_named, preset, strategy_like
@@ -28,6 +30,9 @@ from asyncfed.report.page_of_runs import ToldRun, write_run_page
 from asyncfed.report.progress import counting_bar, run_bar
 from asyncfed.report.tables import comparison_table, run_table
 from asyncfed.report.timeline_figure import draw_timeline
+from asyncfed.report.to_mlflow import log_mlflow
+from asyncfed.report.to_prometheus import metrics_endpoint
+from asyncfed.report.to_tensorboard import write_tensorboard
 from asyncfed.report.what_if import draw_what_if, what_if_table
 from asyncfed.reproduce import reproduction
 from asyncfed.reproduce.units import cost
@@ -129,13 +134,14 @@ def live(
     force: Annotated[bool, typer.Option("--force", help="Replace the run's file if it exists.")] = False,
     plot: Plot = None,
     timeline: Timeline = None,
+    metrics_port: Annotated[int | None, typer.Option(help="Serve metrics for Prometheus on this port.")] = None,
 ) -> None:
     """Run an experiment for real, every client a process. Ctrl-C stops it cleanly; `asyncfed resume` continues it."""
     chosen = _experiment(
         chosen_preset or experiment, strategy, None, reading, fraction, clients, rounds, seed, settings
     )
     file = out or Path("runs") / f"{chosen.name}-{chosen.seed}-live.sqlite"
-    with run_bar(console, chosen, "wall") as watch:
+    with _live_watch(chosen, metrics_port) as watch:
         done = deploying.run_live(
             chosen,
             engine=LocalEngine(slow=tuple(_slow(text) for text in slow or []), task_seconds=task_seconds),
@@ -195,19 +201,24 @@ def show(
 @app.command()
 def export(
     file: RunFile,
-    out: Annotated[Path, typer.Argument(help="The file to write; .csv or .parquet.")],
+    out: Annotated[str, typer.Argument(help="The file (.csv, .parquet) or folder to write, or a tracker's URI.")],
     table: Annotated[
         Literal["evaluations", "rounds", "events"], typer.Option(help="Which of the run's tables.")
     ] = "evaluations",
+    to: Annotated[Literal["table", "tensorboard", "mlflow"], typer.Option(help="For whom.")] = "table",
 ) -> None:
-    """Write a table of a run as CSV or Parquet."""
+    """Write a table of a run as CSV or Parquet, or the whole run for TensorBoard or MLflow."""
     recorded = load(file)
+    if to != "table":
+        write_tensorboard(recorded, Path(out)) if to == "tensorboard" else log_mlflow(recorded, out)
+        console.print(f"wrote {out}", highlight=False, soft_wrap=True)
+        return
     tables = {
         "evaluations": recorded.journal.evaluation_columns,
         "rounds": lambda: recorded.journal.columns("rounds"),
         "events": recorded.journal.event_columns,
     }
-    write_table(tables[table](), out)
+    write_table(tables[table](), Path(out))
     console.print(f"wrote {out}")
 
 
@@ -343,6 +354,26 @@ def flower_up(
         starting.stop()
 
 
+@flower.command("certificates")
+def flower_certificates(
+    hosts: Annotated[list[str], typer.Argument(help="Names and addresses that nodes reach the SuperLink by.")],
+    folder: Annotated[Path, typer.Option(help="Where to write them.")] = Path("certificates"),
+) -> None:
+    """Make a certificate authority of your own and the SuperLink's certificate."""
+    certificates(folder, tuple(hosts))
+    console.print(
+        f"wrote {folder}/server.crt for {', '.join(hosts)}; nodes need {folder}/ca.crt and nothing else of it"
+    )
+
+
+@flower.command("key")
+def flower_key(
+    file: Annotated[Path, typer.Argument(help="The private key's file; .pub is appended for the other.")],
+) -> None:
+    """Make a node's key: the private one stays on the node, the public one is registered with the SuperLink."""
+    console.print(f"wrote {file}, which never leaves this machine, and {node_key(file)}", soft_wrap=True)
+
+
 def _version(wanted: bool) -> None:
     if wanted:
         print(f"asyncfed {__version__}")
@@ -413,6 +444,22 @@ def _save(figure: Any, file: Path) -> None:
     except (OSError, ValueError) as error:
         raise ConfigError(f"The figure {file} cannot be written ({error}). Name a .png or .pdf file.") from error
     console.print(f"figure: {file}", highlight=False, soft_wrap=True)
+
+
+@contextmanager
+def _live_watch(chosen: Experiment, metrics_port: int | None) -> Iterator[deploying.LiveWatcher]:
+    """The bar and, if a port is given, the endpoint for Prometheus."""
+    with ExitStack() as both:
+        watchers: list[deploying.LiveWatcher] = []
+        if metrics_port is not None:
+            watchers.append(both.enter_context(metrics_endpoint(metrics_port, chosen.name)))
+        watchers.append(both.enter_context(run_bar(console, chosen, "wall")))
+
+        def watch(now: deploying.LiveProgress) -> None:
+            for tell in watchers:
+                tell(now)
+
+        yield watch
 
 
 def _slow(text: str) -> tuple[int, float]:

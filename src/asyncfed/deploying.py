@@ -17,7 +17,6 @@ from asyncfed.live.session import LiveSession, Saving
 from asyncfed.problems.protocol import Problem
 from asyncfed.run import Run
 from asyncfed.running import (
-    Watcher,
     check_same_problem,
     interruptible,
     progress,
@@ -30,6 +29,34 @@ from asyncfed.store.journal import Journal
 from asyncfed.version import __version__
 
 
+class LiveProgress(NamedTuple):
+    """How far a live run is, and how well."""
+
+    rounds: int
+    updates: int
+    elapsed: float
+    objective: float
+    version: int
+    in_flight: int
+    lost: int
+    refused: int
+    set_aside: int
+
+
+LiveWatcher = Callable[[LiveProgress], None]
+
+
+def live_progress(session: LiveSession) -> LiveProgress:
+    return LiveProgress(
+        *progress(session),
+        session.version,
+        len(session.in_flight()),
+        session.lost,
+        session.refused,
+        len(session.set_aside),
+    )
+
+
 def run_live(
     experiment: Experiment,
     *,
@@ -40,7 +67,7 @@ def run_live(
     saving: Saving | None = None,
     power_safe: bool = False,
     threads: int | None = None,
-    watch: Watcher | None = None,
+    watch: LiveWatcher | None = None,
     force: bool = False,
 ) -> Run:
     """Run an experiment with real clients, to its end or until Ctrl-C. Its delays are real, not the experiment's.
@@ -81,7 +108,7 @@ def resume_live(
     experiment: Experiment | None = None,
     problem: Problem | None = None,
     threads: int | None = None,
-    watch: Watcher | None = None,
+    watch: LiveWatcher | None = None,
 ) -> Run:
     """Go on with a live run that was interrupted or killed. What was merged stays merged; what was out is given up."""
     journal = Journal.open(path, write=True)
@@ -130,7 +157,7 @@ def _drive(
     journal: Journal,
     live: dict[str, Any],
     threads: int | None,
-    watch: Watcher | None,
+    watch: LiveWatcher | None,
 ) -> Run:
     if live["power_safe"]:
         journal.survive_power_loss()
@@ -143,7 +170,7 @@ def _drive(
         saving=from_plain(live["saving"], Saving),
     )
     with interruptible() as interrupted:
-        look = (lambda: None) if watch is None else (lambda: watch(progress(session)))
+        look = (lambda: None) if watch is None else (lambda: watch(live_progress(session)))
         begun = False
 
         def begin() -> None:

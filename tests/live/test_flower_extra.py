@@ -23,6 +23,8 @@ def _no_flower(monkeypatch):
         lambda folder: room.server_app(Experiment()),
         lambda folder: room.client_app(Experiment()),
         lambda folder: room.federation(folder, 3),
+        lambda folder: room.certificates(folder, ("127.0.0.1",)),
+        lambda folder: room.node_key(folder / "key"),
     ],
 )
 def test_without_flower_it_is_said_how_to_get_it(attempt, tmp_path):

@@ -73,3 +73,14 @@ def test_a_nodes_keys_belong_together(tmp_path):
     private = load_ssh_private_key((tmp_path / "node-0").read_bytes(), None)
     assert load_ssh_public_key(public.read_bytes()) == private.public_key()
     assert private.curve.name == "secp384r1"
+
+
+def test_the_command_line_makes_both(cli, tmp_path):
+    done = cli("flower", "certificates", "10.1.2.3", "superlink.example.org", "--folder", tmp_path / "certificates")
+    assert done.code == 0, done.err
+    shake_hands(tmp_path / "certificates", tmp_path / "certificates", "superlink.example.org")
+    assert cli("flower", "key", tmp_path / "node").code == 0
+    assert load_ssh_public_key((tmp_path / "node.pub").read_bytes())
+    again = cli("flower", "key", tmp_path / "node")
+    assert again.code == 2
+    assert "is there already" in again.err

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from asyncfed.live.flower.entrance import LoadTest
     from asyncfed.live.flower.federation import Federation
 
-__all__ = ["client_app", "federation", "server_app"]
+__all__ = ["certificates", "client_app", "federation", "node_key", "server_app"]
 
 
 def server_app(experiment: Experiment | Path | str, *, test_data: LoadTest | None = None) -> Any:
@@ -50,6 +50,24 @@ def federation(folder: Path, num_nodes: int, *, restart_proof: bool = False, por
     from asyncfed.live.flower.federation import Federation
 
     return Federation(folder, num_nodes, restart_proof=restart_proof, port=port)
+
+
+def certificates(folder: Path, hosts: tuple[str, ...]) -> None:
+    """`ca.crt`, `server.crt` and their keys, for a SuperLink that nodes know by these names and addresses."""
+    _require_flower()
+    from asyncfed.live.flower.credentials import make_certificates
+
+    make_certificates(folder, hosts)
+
+
+def node_key(file: Path) -> Path:
+    """A node's private key; the answer is the file of the public one."""
+    _require_flower()
+    from asyncfed.live.flower.credentials import make_node_key
+
+    if file.exists():
+        raise ConfigError(f"{file} is there already, and a key that is lost is lost; nothing was written.")
+    return make_node_key(file)
 
 
 def _read(experiment: Experiment | Path | str) -> Experiment:

@@ -126,6 +126,15 @@ def test_payloads_are_kept_from_checkpoint_to_checkpoint(table):
         live.commit()
         kept.append(len(live.journal.columns("payloads")["ticket"]))
     assert kept == [1, 2, 0, 1, 2]
+    large = table(saving=Saving(seconds=0.0, small_bytes=0))
+    large.commit()
+    kept = []
+    for _ in range(6):
+        large.answer(min(large.hands))
+        large.commit()
+        kept.append(len(large.journal.columns("payloads")["ticket"]))
+    assert 0 < max(kept) < 6
+    assert min(kept) == 0
     by_bytes = table(saving=Saving(seconds=1e9, payload_bytes=1))
     by_bytes.commit()
     by_bytes.answer(0)

@@ -45,10 +45,15 @@ from asyncfed.store.schema import LEAVE, LOST, REFUSED, REPORT
 
 
 class Saving(Config):
-    """When a commit also writes a checkpoint: so many seconds, or bytes of payloads, after the last one."""
+    """When a commit also writes a checkpoint: so many seconds, or bytes of payloads, after the last one.
+
+    A checkpoint of more than `small_bytes` waits until a quarter of its size has come in, so that large models are not
+    written over and over.
+    """
 
     seconds: float = 2.0
     payload_bytes: int = 256 * 2**20
+    small_bytes: int = 2**20
 
 
 class Assignment(Record):
@@ -103,7 +108,7 @@ class LiveSession:
         self._deadline = plan.budget.elapsed
         self._standing = Standing(self._limits)
         self._unsent: list[Dispatch] = []
-        self._payload_bytes = 0
+        self._payload_bytes = self._checkpoint_bytes = 0
         self._saved_at: float | None = None
         self._checkpoint = journal.checkpoint()
         self._execution = set_up(problem, plan, journal, self._checkpoint)
@@ -308,12 +313,11 @@ class LiveSession:
     def commit(self, now: float) -> list[Assignment]:
         """Write down all that happened. What it answers with may then be sent, and replies may be acknowledged."""
         self._turn_to(now)
-        journal, saving = self._journal, self._saving
+        journal = self._journal
         if self._saved_at is None:
             self.save()
         elif journal.events or journal.evaluations:
-            due = self.elapsed - self._saved_at >= saving.seconds or self._payload_bytes >= saving.payload_bytes
-            if due or self.finished:
+            if self._checkpoint_due(self.elapsed - self._saved_at) or self.finished:
                 self.save()
             else:
                 journal.commit(None, None)
@@ -321,10 +325,17 @@ class LiveSession:
         flying = self._execution.server.in_flight
         return [] if self.finished else [self._assignment(d) for d in unsent if d.ticket in flying]
 
+    def _checkpoint_due(self, since_last: float) -> bool:
+        saving, came_in = self._saving, self._payload_bytes
+        worth_it = self._checkpoint_bytes <= saving.small_bytes or 4 * came_in >= self._checkpoint_bytes
+        return (since_last >= saving.seconds and worth_it) or came_in >= saving.payload_bytes
+
     def save(self) -> None:
         """Write a checkpoint with all that happened. Assignments not fetched yet stay where they are."""
-        self._journal.commit(*self.checkpoint())
+        state, arrays = self.checkpoint()
+        self._journal.commit(state, arrays)
         self._payload_bytes, self._saved_at = 0, self.elapsed
+        self._checkpoint_bytes = sum(array.nbytes for array in arrays.values())
 
     def checkpoint(self) -> Checkpoint:
         state = {**self._execution.snapshot(), "finished": self.finished, "live": self._standing.snapshot()}

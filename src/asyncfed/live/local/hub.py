@@ -142,10 +142,11 @@ class Hub:
             if seat.process is process:
                 await self._lost_line(seat, "its process ended")
         except WireError as error:
-            if self._running:
-                self._session.unreadable(seat.client, str(error), self._now())
-                seat.busy = None
-            await self._lost_line(seat, "")
+            if seat.process is process:
+                if self._running:
+                    self._session.unreadable(seat.client, str(error), self._now())
+                    seat.busy = None
+                await self._lost_line(seat, "")
         except Exception as error:  # a full disk, a defect: the run stops, and says so
             self._failure = error
             self._over.set()

@@ -84,7 +84,7 @@ def network(tmp_path_factory):
     with federation(tmp_path_factory.mktemp("network"), 3) as here:
         wait_for(lambda: len(nodes_online(here)) == 3, "three nodes to be online")
         yield here
-    wait_for(lambda: not processes(here, ""), "its processes to end", 15.0)
+    wait_for(lambda: not processes(here, ""), "its processes to end", 60.0)
 
 
 def processes(here, command):
@@ -279,4 +279,4 @@ def test_a_run_outlives_a_superlink_that_is_killed(tmp_path, app):
         wait_for(lambda: len(events(journal, "merge")) >= merged + 3, "merges after the restart")
         assert processes(here, "flwr-serverapp") == [server]
         assert "the server was restarted" not in str(events(journal, "lost"))
-    wait_for(lambda: not processes(here, ""), "its processes to end", 15.0)
+    wait_for(lambda: not processes(here, ""), "its processes to end", 60.0)

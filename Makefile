@@ -4,7 +4,7 @@ BIN := .venv/bin
 STAMP := .venv/.installed
 PIP := $(BIN)/pip --disable-pip-version-check -q install -c constraints.txt
 
-.PHONY: demo test test-slow lint bench clean
+.PHONY: demo test test-slow test-flower lint bench clean
 
 # torch goes in first and pinned: see constraints.txt.
 $(STAMP): pyproject.toml constraints.txt
@@ -17,10 +17,20 @@ demo: $(STAMP)
 	$(BIN)/python examples/demo.py $(DEMO)
 
 test: $(STAMP)
-	$(BIN)/pytest -n 2 -m "not slow" $(PYTEST)
+	$(BIN)/pytest -n 2 -m "not slow and not flower" $(PYTEST)
 
 test-slow: $(STAMP)
-	$(BIN)/pytest -n 2 -m slow $(PYTEST)
+	$(BIN)/pytest -n 2 -m "slow and not flower" $(PYTEST)
+
+# Flower pins many packages, and older versions of some than we would take, so it lives in an environment of its own.
+# There the command line is tested once more, with those.
+.venv-flower/.installed: pyproject.toml constraints.txt
+	test -x .venv-flower/bin/python || $(PYTHON) -m venv .venv-flower
+	.venv-flower/bin/pip --disable-pip-version-check -q install -c constraints.txt -e ".[flower,parquet,report]" pytest hypothesis
+	touch $@
+
+test-flower: .venv-flower/.installed
+	.venv-flower/bin/pytest -m "flower or not slow" tests/live/flower tests/test_cli.py --durations=3 $(PYTEST)
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
@@ -31,4 +41,4 @@ bench: $(STAMP)
 	$(BIN)/python -m benchmarks $(BENCH)
 
 clean:
-	rm -rf .venv runs build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-flower runs build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -28,6 +28,10 @@ ROOMS = {
         *("core", "data", "problems", "strategies", "sim", "theory", "report", "certificates"),
         *("experiment", "participation", "run", "running"),
     },
+    "live.flower": {
+        *("core", "data", "kernels", "problems", "store", "live", "live.flower"),
+        *("deploying", "experiment", "running", "version"),
+    },
     "reproduce": {
         *("core", "data", "delays", "strategies", "sim", "store", "report", "reproduce"),
         *("compare", "experiment", "presets", "run", "running", "version"),
@@ -48,6 +52,7 @@ OUTSIDE = {
     "live": {"numpy"},
     "theory": {"numpy", "scipy"},
     "certificates": {"numpy"},
+    "live.flower": {"numpy", "flwr", "cryptography"},
     "report": {
         *("numpy", "scipy", "matplotlib", "rich", "pyarrow", "plotly", "pandas"),
         *("prometheus_client", "tensorboardX", "mlflow"),
@@ -75,10 +80,12 @@ CONFINED = {
     "mlflow": ("report/to_mlflow.py",),
     "torch": ("problems/torch_",),
     "safetensors": ("problems/torch_problem.py",),
+    "flwr": ("live/flower/",),
+    "cryptography": ("live/flower/credentials.py",),
 }
 """Each dependency is imported in one place."""
 
-ABOVE_THE_TOP = {"reproduce", "certificates"}
+ABOVE_THE_TOP = {"reproduce", "certificates", "live.flower"}
 """Rooms made of whole experiments: they may import the top layer, and only the command line imports them."""
 
 PUBLIC_FROM_ABOVE = {
@@ -87,7 +94,7 @@ PUBLIC_FROM_ABOVE = {
 }
 """What of the rooms above is handed on: a run gives its own certificate, and imports what makes it only then."""
 
-NOT_AMBIENT = ROOMS.keys() - {"store", "report", "reproduce"}
+NOT_AMBIENT = ROOMS.keys() - {"store", "report", "reproduce", "live.flower"}
 THREADS_OF_THEIR_OWN = {"kernels/threads.py"}
 ENGINES = ("live/local/",)
 """Where live runs meet the world: clocks, processes and sockets are their business."""
@@ -109,7 +116,7 @@ def imports_of(module):
 def room_of(name):
     """The room, or for the top layer the module, that a dotted name or a path belongs to."""
     parts = name.removeprefix("asyncfed.").split(".") if name.startswith("asyncfed") else Path(name).parts
-    return parts[0]
+    return "live.flower" if tuple(parts[:2]) == ("live", "flower") else parts[0]
 
 
 def inside(module):

@@ -76,7 +76,7 @@ def run_live(
     `power_safe` every commit waits for the disk, so that not even a power failure undoes what was accepted.
     """
     engine = engine or LocalEngine()
-    _check_fit(experiment)
+    check_fit(experiment)
     problem = experiment.problem() if problem is None else problem
     experiment.strategy.check(problem.num_clients)
     engine.check(problem)
@@ -126,7 +126,8 @@ def resume_live(
     return _drive(experiment, engine, problem, journal, header["live"], threads, watch)
 
 
-def _check_fit(experiment: Experiment) -> None:
+def check_fit(experiment: Experiment) -> None:
+    """Refuse what only a simulation can do."""
     if experiment.churn:
         raise ConfigError("churn is set, but in a live run clients come and go by themselves. Remove it.")
     if experiment.evaluation.drift:

@@ -13,6 +13,7 @@ from asyncfed.core.record import from_plain, to_plain
 from asyncfed.core.sampling import (
     Fair,
     SamplerMemory,
+    ShortestQueue,
     ShuffledCycle,
     UniformAll,
     UniformIdle,
@@ -57,6 +58,39 @@ def test_who_may_queue_is_here_and_all_tickets_are_given(sampler, crowd, k, seed
     chosen, _ = sampler.draw(sampler.start(), view_of(here - busy, busy, seed), k)
     assert set(chosen) <= here
     assert len(chosen) == (k if here else 0)
+
+
+@given(
+    loads=st.lists(st.integers(0, 4), max_size=6),
+    k=st.integers(0, 12),
+    depth=st.integers(1, 4),
+    seed=st.integers(0, 99),
+)
+def test_the_shortest_queue_is_filled_first_and_none_beyond_its_depth(loads, k, depth, seed):
+    idle = [client for client, load in enumerate(loads) if not load]
+    view = view_of(idle, range(len(loads)), seed)
+    view.load = loads.__getitem__
+    chosen, _ = ShortestQueue(depth=depth).draw(None, view, k)
+    room = sum(max(0, depth - load) for load in loads)
+    assert len(chosen) == min(k, room)
+    after = list(loads)
+    for client in chosen:
+        assert after[client] == min(after)
+        after[client] += 1
+    assert all(after[client] <= depth for client in chosen)
+
+
+def test_ties_between_queues_are_drawn_uniformly():
+    view = view_of([], range(4))
+    view.load = lambda client: 1 + (client == 3)
+    counts = Counter(ShortestQueue(depth=3).draw(None, view, 1)[0][0] for _ in range(3000))
+    assert set(counts) == {0, 1, 2}
+    assert chisquare(list(counts.values())).pvalue > 0.01
+
+
+def test_a_queue_without_room_is_refused():
+    with pytest.raises(ConfigError, match=r"sampler.depth is 0; a client must be able to hold at least 1 ticket"):
+        ShortestQueue(depth=0)
 
 
 @given(n=st.integers(0, 30), k=st.integers(0, 40), seed=st.integers(0, 1000))

@@ -4,7 +4,7 @@ from itertools import product
 
 import pytest
 
-from asyncfed.core.sampling import Fair, ShuffledCycle, UniformAll, UniformIdle, Weighted
+from asyncfed.core.sampling import Fair, ShortestQueue, ShuffledCycle, UniformAll, UniformIdle, Weighted
 from asyncfed.core.staleness import Hinge, NoDiscount, Polynomial
 from asyncfed.strategies import AFL, CyclicWeightTransfer, FedAsync, FedAvg, FedBuff, PublishedScripts
 from asyncfed.testing import check_strategy
@@ -15,7 +15,11 @@ SKIP_BUSY = {
     "fair": Fair(),
     "weighted": Weighted(weights=(1.0, 2.0, 3.0, 4.0, 5.0)),
 }
-SAMPLERS = SKIP_BUSY | {"all": UniformAll(), "queue": Weighted(weights=(1.0, 9.0), busy="queue")}
+SAMPLERS = SKIP_BUSY | {
+    "all": UniformAll(),
+    "queue": Weighted(weights=(1.0, 9.0), busy="queue"),
+    "ahead": ShortestQueue(),
+}
 STALE = {
     "any": {},
     "drop": {"max_staleness": 1},

@@ -58,6 +58,44 @@ class UniformAll(Config, tag_field="kind", tag="uniform_all"):
         return [clients[view.rng.below(n)] for _ in range(k if n else 0)], None
 
 
+class ShortestQueue(Config, tag_field="kind", tag="shortest_queue"):
+    """Whoever holds the fewest tickets, ties drawn uniformly, nobody more than `depth`: work fetched ahead.
+
+    A client then goes on at once with the next ticket while its last report travels. Costs as much as there are
+    clients whenever nobody is idle.
+    """
+
+    depth: int = 2
+
+    def __post_init__(self) -> None:
+        if self.depth < 1:
+            raise ConfigError(f"sampler.depth is {self.depth}; a client must be able to hold at least 1 ticket.")
+
+    @property
+    def queues(self) -> bool:
+        return self.depth > 1
+
+    def start(self) -> None:
+        return None
+
+    def draw(self, memory: Any, view: View, k: int) -> tuple[list[int], None]:
+        idle = view.idle
+        chosen = [idle[place] for place in distinct_positions(view.rng, len(idle), k)]
+        if len(chosen) == k or not self.queues:
+            return chosen, None
+        clients = [view.clients[place] for place in range(len(view.clients))]
+        loads = {client: view.load(client) + chosen.count(client) for client in clients}
+        while len(chosen) < k:
+            fewest = min(loads.values(), default=self.depth)
+            if fewest >= self.depth:
+                break
+            level = [client for client, load in loads.items() if load == fewest]
+            client = level[view.rng.below(len(level))]
+            loads[client] += 1
+            chosen.append(client)
+        return chosen, None
+
+
 class Cycle(Record):
     """Where a cyclic sampler is: the order of this cycle, how far it got, and whom it had to pass over as busy."""
 
@@ -187,4 +225,4 @@ class Fair(Config, tag_field="kind", tag="fair"):
 
 
 SamplerMemory: TypeAlias = Cycle | tuple[float, ...] | None
-Sampler: TypeAlias = UniformIdle | UniformAll | ShuffledCycle | Weighted | Fair
+Sampler: TypeAlias = UniformIdle | UniformAll | ShortestQueue | ShuffledCycle | Weighted | Fair

@@ -291,6 +291,9 @@ class Server:
     def examples_of(self, client: int) -> int:
         return self._examples[client]
 
+    def load_of(self, client: int) -> int:
+        return self._load.get(client, 0)
+
     # ---- snapshots -------------------------------------------------------------------------------------------
 
     def snapshot(self) -> dict[str, Any]:
@@ -377,3 +380,7 @@ class ServerView:
 
     def num_examples(self, client: int) -> int:
         return self._server.examples_of(client)
+
+    def load(self, client: int) -> int:
+        """How many tickets the client holds."""
+        return self._server.load_of(client)

@@ -257,13 +257,15 @@ class LiveSession:
         self._take(dispatch, reply)
         return Accepted(ticket)
 
-    def unreadable(self, client: int, reason: str, now: float) -> Refusal:
-        """A node sent what cannot even be read; the ticket it was working on is lost."""
+    def unreadable(self, client: int, reason: str, now: float, ticket: int | None = None) -> Refusal:
+        """A node sent what cannot even be read. The ticket it was for is lost, or else the one it was working on."""
         self._turn_to(now)
         if self.finished or client in self._standing.set_aside:
             return Refusal(OVER if self.finished else SET_ASIDE, is_fault=False)
         tickets = self.in_flight(client)
-        return self._refuse(tickets[0] if tickets else None, client, reason, is_fault=True, loses=True)
+        if ticket is None and tickets:
+            ticket = tickets[0]
+        return self._refuse(ticket, client, reason, is_fault=True, loses=ticket in tickets)
 
     def lose(self, ticket: int, reason: str, now: float) -> None:
         """This ticket will never be answered. Nothing happens if it is not out any more."""

@@ -1,0 +1,49 @@
+"""What an update costs on Flower: python -m benchmarks.on_flower [--nodes 1] [--updates 8]. Needs asyncfed[flower].
+
+The task itself is next to nothing, so what is measured is the way there and back. Takes some minutes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from itertools import pairwise
+from pathlib import Path
+from statistics import median
+
+from asyncfed.live.flower import federation
+from asyncfed.live.flower.federation import CONNECTION
+from asyncfed.live.flower.new_app import write_app
+from asyncfed.store.journal import Journal
+from asyncfed.store.schema import REPORT
+
+
+def seconds_per_update(file: Path) -> float:
+    """The median time between two updates of the same node."""
+    arrivals: dict[int, list[float]] = {}
+    for row in Journal.open(file).event_rows():
+        if row[2] == REPORT:
+            arrivals.setdefault(row[4], []).append(row[1])
+    return median(later - earlier for times in arrivals.values() for earlier, later in pairwise(times))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--nodes", type=int, default=1)
+    parser.add_argument("--updates", type=int, default=8)
+    asked = parser.parse_args()
+    with tempfile.TemporaryDirectory() as scratch:
+        app = Path(scratch) / "overhead"
+        write_app(app, asked.nodes)
+        description = app / "experiment.toml"
+        budget = f"updates = {asked.updates * asked.nodes}"
+        description.write_text(description.read_text().replace("rounds = 10", budget))
+        with federation(Path(scratch) / "federation", asked.nodes) as here:
+            for prefetch in (1, 2):
+                file = here.folder / f"prefetch-{prefetch}.sqlite"
+                here.flwr("run", str(app), CONNECTION, "--stream", "-c", f'prefetch={prefetch} journal="{file}"')
+                print(f"{asked.nodes} nodes, prefetch {prefetch}: {seconds_per_update(file):.1f} s an update of a node")
+
+
+if __name__ == "__main__":
+    main()

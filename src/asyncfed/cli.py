@@ -21,7 +21,8 @@ from asyncfed.core.errors import AsyncFedError, ConfigError
 from asyncfed.core.record import replace
 from asyncfed.experiment import Experiment, changed, read_toml, to_toml
 from asyncfed.live.checks import Limits
-from asyncfed.live.flower import certificates, federation, node_key
+from asyncfed.live.flower import certificates as flower_authority
+from asyncfed.live.flower import federation, node_key
 from asyncfed.live.flower.new_app import write_app
 from asyncfed.live.local.engine import LocalEngine
 from asyncfed.presets import (
@@ -430,7 +431,7 @@ def flower_certificates(
     folder: Annotated[Path, typer.Option(help="Where to write them.")] = Path("certificates"),
 ) -> None:
     """Make a certificate authority of your own and the SuperLink's certificate."""
-    certificates(folder, tuple(hosts))
+    flower_authority(folder, tuple(hosts))
     console.print(
         f"wrote {folder}/server.crt for {', '.join(hosts)}; nodes need {folder}/ca.crt and nothing else of it"
     )

@@ -34,11 +34,11 @@ class Entrance:
 
     def at_least(self, wanted: int) -> int:
         """Sizes of data are known from the nodes alone, and the weights need all of them."""
-        return self._experiment.num_clients if self._own_data else min(wanted, self._experiment.num_clients)
+        return self._experiment.count_clients() if self._own_data else min(wanted, self._experiment.count_clients())
 
     def admit(self, who: Introduction) -> str | None:
         """What is wrong with this introduction, or None."""
-        model, num_clients = self.model, self._experiment.num_clients
+        model, num_clients = self.model, self._experiment.count_clients()
         if not 0 <= who.client < num_clients:
             return f"its partition-id is {who.client}; the experiment has clients 0 to {num_clients - 1}"
         if who.num_params != model.num_params or who.dtype != dtype_name(model.dtype):
@@ -56,4 +56,4 @@ class Entrance:
     def problem(self) -> Problem:
         if not self._own_data:
             return self.model
-        return HeldOut(self.model, [self.examples[client] for client in range(self._experiment.num_clients)])
+        return HeldOut(self.model, [self.examples[client] for client in range(self._experiment.count_clients())])

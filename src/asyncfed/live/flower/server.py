@@ -41,7 +41,7 @@ def run_on(grid: Grid, experiment: Experiment, settings: FlowerSettings, load_te
     """Begin the run, or go on with it if its journal is there, and see it to its end."""
     experiment = fetching_ahead(experiment, settings.prefetch)
     check_fit(experiment)
-    experiment.strategy.check(experiment.num_clients)
+    experiment.strategy.check(experiment.count_clients())
     file = Path(settings.journal or f"runs/{experiment.name}-{experiment.seed}.sqlite").resolve()
     known = _known(file, experiment)
     if known is not None and known["verdict"] != "interrupted":
@@ -56,7 +56,7 @@ def run_on(grid: Grid, experiment: Experiment, settings: FlowerSettings, load_te
         tell=lambda text: log.info("asyncfed: %s", text),
     )
     here = [] if known else _gather(courier, entrance.at_least(settings.wait_nodes), settings.poll)
-    absent = known["live"]["absent"] if known else [c for c in range(experiment.num_clients) if c not in here]
+    absent = known["live"]["absent"] if known else [c for c in range(experiment.count_clients()) if c not in here]
     problem = entrance.problem()
     journal = _journal(file, known, experiment, problem, settings, absent)
     plan = replace(experiment.plan(usable_cores()), absent=tuple(absent))

@@ -2,6 +2,8 @@
 
 import itertools
 import json
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,6 +13,9 @@ from asyncfed.live.session import LiveSession, Saving
 from asyncfed.sim.replay import replay
 from asyncfed.store.journal import Journal
 from asyncfed.store.schema import KIND_NAMES
+
+# Client processes are sent shards that tests define, and must be able to import them.
+sys.path.insert(0, str(Path(__file__).parents[2]))
 
 HEADER = {"num_clients": 4, "verdict": "interrupted", "reason": "", "own_delays": False, "asyncfed": "test"}
 

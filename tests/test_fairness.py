@@ -220,6 +220,22 @@ def test_data_that_the_file_does_not_describe_are_asked_for(two_worlds, tmp_path
     np.testing.assert_array_equal(af.load(path, two_worlds).clients["loss"], run.clients["loss"])
 
 
+def test_a_report_does_not_describe_data_that_were_not_used(cli, two_worlds, tmp_path, monkeypatch):
+    pytest.importorskip("plotly")
+    monkeypatch.setattr("asyncfed.report.page._drawn", lambda figure: b"")
+    path, page = tmp_path / "run.sqlite", tmp_path / "page.html"
+    experiment = af.Experiment(num_clients=8, strategy=fedasync(), budget=Budget(rounds=2))
+    af.run(experiment, problem=two_worlds, out=path).journal.close()
+    assert cli("report", path, "--out", page).code == 0
+    text = page.read_text()
+    assert "a problem of your own, which the file does not hold" in text
+    assert experiment.heterogeneity().verdict not in text
+    assert "How each client is served" not in text
+    shown = cli("show", path, "--clients")
+    assert shown.code != 0
+    assert "af.load(path, problem=...)" in shown.err
+
+
 def test_a_problem_that_cannot_score_clients_is_told_what_to_add(small):
     from asyncfed.local_performance import local_performance
 

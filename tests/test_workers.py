@@ -24,6 +24,43 @@ def test_workers_change_nothing(small):
     )
 
 
+def test_clients_are_served_as_without_workers(small):
+    experiment = small(holdout=af.data.Holdout(), data=af.data.PaperRegression(num_samples=80))
+    problem = replace_loss(experiment).problem()
+    alone = af.run(experiment, problem=problem)
+    with af.Workers(problem, 2) as pooled:
+        assert pooled.parts == problem.parts
+        assert pooled.client_names == problem.client_names
+        assert pooled.client_optimum(1) is None
+        run = af.run(experiment, problem=pooled)
+    for name, column in alone.clients.columns.items():  # the pool is gone; models alone are trained in this process
+        np.testing.assert_array_equal(run.clients[name], column)
+    work, start = experiment.strategy.work, np.stack([problem.init(0)] * 2)
+    for ours, theirs in zip(
+        *(p.local_path_moments(start, [0, 1], [work] * 2, [5, 6]) for p in (pooled, problem)), strict=True
+    ):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+def replace_loss(experiment):
+    """Without a minimiser, so that models alone have to be trained."""
+    return af.replace(experiment, model=af.problems.LinearModel(loss="huber_hinge"), data=af.presets.svm().data)
+
+
+class Speechless(af.problems.Linear):
+    """One that does not say how it serves single clients."""
+
+    client_scores = None
+
+
+def test_a_problem_that_cannot_score_clients_says_so_through_workers(small):
+    with af.Workers(Speechless(small().clients()), 1) as pooled:
+        run = af.run(small(), problem=pooled)
+    with pytest.raises(ConfigError, match="Speechless does not say how it serves single clients"):
+        _ = run.clients
+    assert run.known_clients is None
+
+
 def test_what_cannot_be_pickled_is_refused(small):
     problem = small().problem()
     problem.clients = lambda: None

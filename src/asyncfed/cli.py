@@ -17,7 +17,7 @@ from rich.table import Table
 from asyncfed import certificates, deploying, running
 from asyncfed.certificates.paper_setting import paper_sentence
 from asyncfed.compare import compare as compare_strategies
-from asyncfed.core.errors import AsyncFedError, ConfigError
+from asyncfed.core.errors import AsyncFedError, ConfigError, JournalError
 from asyncfed.core.record import replace
 from asyncfed.experiment import Experiment, changed, read_toml, to_toml
 from asyncfed.live.checks import Limits
@@ -263,10 +263,7 @@ def report(
     out: Annotated[Path, typer.Option(help="The page, or a folder for it.")] = Path("runs/report.html"),
 ) -> None:
     """Write one self-contained HTML page about one run or several."""
-    runs = [load(file) for file in files]
-    told = [
-        ToldRun(r, to_toml(r.experiment), r.experiment.heterogeneity().verdict, r.sha256, r.known_clients) for r in runs
-    ]
+    told = [ToldRun(r, to_toml(r.experiment), _heterogeneity(r), r.sha256, r.known_clients) for r in map(load, files)]
     page = write_run_page(out, told, f"asyncfed report {' '.join(map(str, files))}")
     console.print(f"report: {page}", highlight=False, soft_wrap=True)
 
@@ -528,6 +525,15 @@ def _findings_table(findings: list[Finding]) -> Table:
         number = "" if found.number is None else f"{found.number:g} {found.unit}"
         table.add_row(escape(found.claim), found.reading, number, interval, found.verdict)
     return table
+
+
+def _heterogeneity(recorded: Run) -> str:
+    """How different the clients' data are, if the file says which data they were."""
+    try:
+        _ = recorded.problem
+    except JournalError:
+        return "a problem of your own, which the file does not hold"
+    return recorded.experiment.heterogeneity().verdict
 
 
 def _save(figure: Any, file: Path) -> None:

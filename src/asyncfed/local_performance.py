@@ -40,11 +40,12 @@ def local_performance(
     `alone − loss`, positive where federating paid. `weight` is the client's effective weight in what was minimised:
     its share of all weights that merges gave; see `effective_weights`.
     """
-    scoring = _scoring(problem)
-    return _table(experiment, scoring, params, merges, effective_weights(events, problem.num_clients), threads)
+    able = scoring(problem)
+    return _table(experiment, able, params, merges, effective_weights(events, able.num_clients), threads)
 
 
-def _scoring(problem: Problem) -> ScoringProblem:
+def scoring(problem: Problem) -> ScoringProblem:
+    """The problem, if it can say how it serves single clients."""
     if not isinstance(problem, ScoresClients):
         raise ConfigError(
             f"{type(problem).__name__} does not say how it serves single clients. Give it `parts`, `client_names`, "

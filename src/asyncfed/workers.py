@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from asyncfed.core.errors import ConfigError
 from asyncfed.core.types import Work
-from asyncfed.problems.protocol import Array, Initialisation, Problem
+from asyncfed.local_performance import scoring
+from asyncfed.problems.protocol import Array, ClientScores, Initialisation, Problem
 from asyncfed.running import become_worker
 
 Tasks = tuple[Sequence[int], Sequence[Work], Sequence[int]]
@@ -28,7 +29,8 @@ class Workers:
         with af.Workers(problem, 2) as pooled:
             af.run(experiment, problem=pooled)
 
-    It pays where a training takes more than some milliseconds and spends them in Python. The problem must be made of
+    Afterwards, `pooled` trains in this process, as the problem itself would: `run.clients` may still ask it to. It pays
+    where a training takes more than some milliseconds and spends them in Python. The problem must be made of
     things that can be pickled: a `model_fn` at the top of a module, not a lambda. In a script, use it under
     `if __name__ == "__main__":`, for the workers import that script.
     """
@@ -43,7 +45,7 @@ class Workers:
                 f"The problem cannot be handed to another process ({error}). Define its functions at the top of a "
                 "module."
             ) from error
-        self._problem, self._count = problem, count
+        self._problem, self._count, self._open = problem, count, True
         context = multiprocessing.get_context("spawn")
         self._pool = ProcessPoolExecutor(count, mp_context=context, initializer=_begin, initargs=(packed,))
 
@@ -51,6 +53,7 @@ class Workers:
         return self
 
     def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._open = False
         self._pool.shutdown(cancel_futures=True)
 
     # ---- what workers do -------------------------------------------------------------------------------------
@@ -65,13 +68,15 @@ class Workers:
         overwrite: bool = False,
     ) -> Array:
         """Each worker trains some of the tasks, on one thread; `threads` does not matter."""
-        if len(clients) < 2:
-            return self._problem.local_train_many(starts, clients, works, keys, 1, overwrite)
+        if len(clients) < 2 or not self._open:
+            return self._problem.local_train_many(starts, clients, works, keys, threads, overwrite)
         return np.concatenate(self._shared_out("local_train_many", starts, (clients, works, keys)))
 
     def local_path_moments(
         self, starts: Array, clients: Sequence[int], works: Sequence[Work], keys: Sequence[int], threads: int = 1
     ) -> tuple[Array, Array, Array]:
+        if not self._open:
+            return self._problem.local_path_moments(starts, clients, works, keys, threads)
         steps, sums, squares = zip(*self._shared_out("local_path_moments", starts, (clients, works, keys)), strict=True)
         return np.concatenate(steps), np.concatenate(sums), np.concatenate(squares)
 
@@ -130,6 +135,22 @@ class Workers:
 
     def fingerprint(self) -> str:
         return self._problem.fingerprint()
+
+    # ---- how it serves single clients, if it can say ---------------------------------------------------------
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        return scoring(self._problem).parts
+
+    @property
+    def client_names(self) -> tuple[str, ...]:
+        return scoring(self._problem).client_names
+
+    def client_scores(self, params: Array, part: str, threads: int = 1) -> ClientScores:
+        return scoring(self._problem).client_scores(params, part, threads)
+
+    def client_optimum(self, client: int) -> Array | None:
+        return scoring(self._problem).client_optimum(client)
 
 
 _own: Problem | None = None

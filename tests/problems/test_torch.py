@@ -364,9 +364,10 @@ def whole_numbers():
         (nn.Identity, "mse", pairs(), "no parameters"),
         (whole_numbers, "mse", pairs(), "all must be float32"),
         (perceptron, "cross_entropy", pairs(classes=4), "class 3.*at least 4 outputs"),
-        (perceptron, "mse", pairs(), r"shape \(3,\) for a row, but its target has shape \(\)"),
+        (perceptron, "mse", pairs(), r"shape \(3,\) for a row, but its target in y has shape \(\)"),
         (perceptron, lambda o, t: o, pairs(), "one number, the mean over the rows, or one number per row"),
         (perceptron, "cross_entropy", [], "There are no clients"),
+        (perceptron, "cross_entropy", pairs((4, 0, 3)), "Client 1 has no rows; leave it out"),
         (perceptron, "cross_entropy", [(np.zeros((2, 5)), [0.5, 1])], "y holds 0.5; this loss needs classes"),
         (perceptron, "cross_entropy", [(np.zeros((2, 5)), [0, -1])], "y holds -1; this loss needs classes"),
     ],
@@ -381,11 +382,13 @@ def test_what_cannot_be_is_refused(model_fn, loss_fn, clients, says):
     [
         (lambda: TensorClients.from_pairs([(np.zeros((2, 3)), [1.0])]), "Client 0 has x of shape"),
         (lambda: TensorClients.from_pairs([(np.zeros((2, 3)), [1, 2]), (np.zeros((1, 4)), [1])]), "client 1"),
-        (lambda: TensorClients.from_pairs([(np.zeros((0, 3)), np.zeros(0))]), "Client 0 has no rows"),
+        (lambda: TensorClients.from_pairs([(np.zeros((0, 3)), np.zeros(0))]), "There are no rows"),
+        (lambda: TensorClients.from_pairs(pairs((2, 3)), names=["north"]), "names has 1 entries; the 2 clients"),
+        (lambda: TensorClients(np.zeros((3, 2)), np.zeros(3), np.array([0, 4, 3])), "offsets falls at client 1"),
         (lambda: TensorClients.from_pairs([(np.full((1, 3), np.nan), [1])]), "not finite"),
         (lambda: TensorClients.from_pairs([(np.array([["a"]]), [1])]), "must hold numbers"),
         (lambda: TensorClients.pack(np.zeros((3, 2)), np.zeros(3), [0, 1, 2], 2), "client 2, but num_clients is 2"),
-        (lambda: TensorClients.pack(np.zeros((3, 2)), np.zeros(3), [0, 0, 0], 2), "Client 1 has no rows"),
+        (lambda: TensorClients.pack(np.zeros((0, 2)), np.zeros(0), [], 2), "for each of the 0 rows"),
     ],
 )
 def test_impossible_clients_are_refused(make, says):

@@ -12,6 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import asyncfed as af
+from asyncfed.core.record import UNSET, replace
+from asyncfed.kernels.orders import epoch_orders
 from asyncfed.running import resume
 from asyncfed.sim.simulation import Simulation
 from asyncfed.store.journal import Journal
@@ -36,17 +38,20 @@ def perceptrons(draw):
 
 
 def works(draw_seed, count, momentum):
+    """About a third of them patient, and asked for so many epochs that most of those end early."""
     rng = np.random.default_rng(draw_seed)
+    patient = rng.random(count) < 0.3
     return [
         af.Work(
-            epochs=int(rng.integers(1, 4)),
+            epochs=15 if patient[place] else int(rng.integers(1, 4)),
             batch_size=int(rng.choice([1, 3, 8, 8, 8, 20])),
             learning_rate=float(rng.uniform(0.001, 0.05)),
             decay=float(rng.choice([0.0, 0.5])),
             proximal=float(rng.choice([0.0, 0.3])),
             momentum=momentum,
+            patience=int(rng.integers(1, 3)) if patient[place] else UNSET,
         )
-        for _ in range(count)
+        for place in range(count)
     ]
 
 
@@ -87,6 +92,89 @@ def test_company_changes_no_byte(model, loss, momentum, seed):
             assert np.array_equal(together[place], alone[client])
 
 
+# ---- patient clients -------------------------------------------------------------------------------------------------
+
+SIZES = (40, 24, 17, 31, 8, 40, 36, 29)
+PATIENT = af.Work(epochs=25, batch_size=8, learning_rate=0.8, decay=0.1, momentum=0.5, patience=2)
+
+
+def patient_problem(make=None, together=True):
+    rng = np.random.default_rng(1)
+    rows = [(rng.normal(size=(n, 10)), rng.integers(0, 3, n)) for n in SIZES]
+    make = make or (lambda: nn.Sequential(nn.Linear(10, 20), nn.ReLU(), nn.Linear(20, 3)).double())
+    return af.problems.torch(make, "cross_entropy", rows, together=together), rows
+
+
+def test_a_patient_client_ends_when_the_loss_of_its_epochs_has_stopped_falling():
+    """By torch's own optimiser, and the rule read backwards from the list of all losses."""
+    problem, rows = patient_problem()
+    start = problem.init(0)
+    ended = []
+    for client, (x, y) in enumerate(rows):
+        module, losses = problem.module(start).train(), []
+        optimiser = torch.optim.SGD(module.parameters(), lr=0.8, momentum=0.5)
+        for epoch, order in enumerate(epoch_orders(client + 5, len(y), 25)):
+            optimiser.param_groups[0]["lr"] = 0.8 / (epoch + 1) ** 0.1
+            losses.append(0.0)
+            for chosen in torch.tensor(order).split(8):
+                optimiser.zero_grad()
+                each = nn.functional.cross_entropy(
+                    module(torch.tensor(x)[chosen]), torch.tensor(y)[chosen], reduction="none"
+                )
+                losses[-1] += each.sum().item()
+                each.mean().backward()
+                optimiser.step()
+            if len(losses) > 2 and min(losses[-2:]) >= min(losses[:-2]):
+                break
+        steps, _, _ = problem.local_path_moments(start[None], [client], [PATIENT], [client + 5])
+        assert steps[0] == len(losses) * -(-len(y) // min(8, len(y)))
+        by_torch = torch.cat([p.detach().reshape(-1) for p in module.parameters()]).numpy()
+        np.testing.assert_allclose(problem.local_train(start, client, PATIENT, client + 5), by_torch, atol=1e-9)
+        ended.append(len(losses))
+    assert min(ended) < 25
+    assert len(set(ended)) > 2
+
+
+@pytest.mark.parametrize("together", [True, False])
+@pytest.mark.parametrize("drops", [False, True])
+def test_patience_only_leaves_epochs_out(together, drops):
+    """A patient training is that of as many epochs as it took, to the last bit: its end, its steps and its path."""
+    make = (lambda: nn.Sequential(nn.Linear(10, 20), nn.Dropout(0.3), nn.Linear(20, 3)).double()) if drops else None
+    problem, _ = patient_problem(make, together)
+    one_by_one, _ = patient_problem(make, together=False)
+    count = len(SIZES)
+    clients, keys = list(range(count)), [3 * client + 1 for client in range(count)]
+    starts = np.stack([problem.init(client) for client in clients])
+    steps, sums, squares = problem.local_path_moments(starts, clients, [PATIENT] * count, keys, threads=2)
+    trained = problem.local_train_many(starts, clients, [PATIENT] * count, keys, threads=2)
+    epochs = [int(steps[c]) // -(-SIZES[c] // min(8, SIZES[c])) for c in clients]
+    assert min(epochs) < 25
+    plain = [af.Work(epochs=e, batch_size=8, learning_rate=0.8, decay=0.1, momentum=0.5) for e in epochs]
+    for ours, theirs in zip(
+        (steps, sums, squares), one_by_one.local_path_moments(starts, clients, plain, keys), strict=True
+    ):
+        assert np.array_equal(ours, theirs)
+    assert np.array_equal(trained, one_by_one.local_train_many(starts, clients, plain, keys))
+
+
+def test_patient_and_other_clients_in_one_call_do_not_see_each_other():
+    problem, _ = patient_problem()
+    assert problem.together
+    count = len(SIZES)
+    asked = [PATIENT if client % 3 else replace(PATIENT, patience=UNSET) for client in range(count)]
+    clients, keys = list(range(count)), [7 + client for client in range(count)]
+    starts = np.stack([problem.init(client) for client in clients])
+    alone = [problem.local_train(starts[c], c, asked[c], keys[c]) for c in clients]
+    moments = [problem.local_path_moments(starts[c][None], [c], [asked[c]], [keys[c]]) for c in clients]
+    for threads in (1, 2, 3):
+        assert np.array_equal(problem.local_train_many(starts, clients, asked, keys, threads), alone)
+        overwritten = problem.local_train_many(starts.copy(), clients, asked, keys, threads, overwrite=True)
+        assert np.array_equal(overwritten, alone)
+        together = problem.local_path_moments(starts, clients, asked, keys, threads)
+        for place, column in enumerate(together):
+            assert np.array_equal(column, np.concatenate([own[place] for own in moments]))
+
+
 # ---- whole runs ------------------------------------------------------------------------------------------------------
 
 SCRIPT = """
@@ -111,8 +199,8 @@ def problem(name):
     return af.problems.torch(MODELS[name], "cross_entropy", rows)
 
 
-def experiment(updates):
-    work = af.Work(epochs=2, batch_size=4, learning_rate=0.05, momentum=0.5)
+def experiment(updates, **how):
+    work = af.Work(**{"epochs": 2, "batch_size": 4, "learning_rate": 0.05, "momentum": 0.5, **how})
     return af.Experiment(
         num_clients=6,
         strategy=af.strategies.FedBuff(concurrency=4, buffer_size=2, work=work),
@@ -138,15 +226,28 @@ def story(tmp_path_factory):
     return path, namespace["problem"], namespace["experiment"]
 
 
-@pytest.mark.parametrize("name", ["perceptron", "convolution", "dropout"])
-def test_threads_and_stops_change_nothing(name, story, tmp_path):
+@pytest.mark.parametrize(
+    ("name", "work"),
+    [
+        ("perceptron", {}),
+        ("convolution", {}),
+        ("dropout", {}),
+        ("perceptron", {"epochs": 12, "learning_rate": 0.4, "patience": 1}),
+        ("dropout", {"epochs": 12, "learning_rate": 0.4, "patience": 2}),
+    ],
+)
+def test_threads_and_stops_change_nothing(name, work, story, tmp_path):
     _, problem, experiment = story
-    whole = af.run(experiment(60), problem=problem(name), threads=1)
+    asked = experiment(60, **work)
+    whole = af.run(asked, problem=problem(name), threads=1)
     torch.set_num_threads(2)
-    assert af.run(experiment(60), problem=problem(name), threads=2).sha256 == whole.sha256
+    assert af.run(asked, problem=problem(name), threads=2).sha256 == whole.sha256
     assert torch.get_num_threads() == 2
+    if "patience" in work:
+        unmoved = af.run(experiment(60, **{**work, "patience": 12}), problem=problem(name))
+        assert unmoved.sha256["params"] != whole.sha256["params"], "no client ended early"
     path = tmp_path / "stopped.sqlite"
-    stopped_after([7, 1, 12, 3], whole, experiment(60), problem(name), path)
+    stopped_after([7, 1, 12, 3], whole, asked, problem(name), path)
     assert resume(path, problem=problem(name), threads=2).sha256 == whole.sha256
     assert af.verify(path, problem=problem(name)).ok
 

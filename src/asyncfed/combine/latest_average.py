@@ -18,6 +18,9 @@ import numpy as np
 from asyncfed.combine.protocol import Arrays
 from asyncfed.kernels.merging import slot_moved
 
+WIDE = 4096
+"""Params from which on slots are added one by one: a row is then worth a call."""
+
 MERGES_BETWEEN = 256
 """At least so many merges pass before x is computed anew for rounding's sake."""
 
@@ -58,10 +61,16 @@ class LatestMemory:
 
     def mean(self) -> np.ndarray:
         """x, from the slots themselves."""
-        shares = np.array(self.shares, np.float64)
-        deviations = (self.slots[: len(shares)] - self.origin) * (shares / self.total)[:, None]
+        shares = np.array(self.shares, np.float64) / self.total
         self.merges_left = max(MERGES_BETWEEN, len(shares))
-        mean: np.ndarray = (deviations.sum(axis=0) + self.origin).astype(self.origin.dtype)
+        slots, origin = self.slots[: len(shares)], self.origin
+        if origin.size < WIDE:
+            deviation = ((slots - origin) * shares[:, None]).sum(axis=0)
+        else:  # the same sums in the same order, without an array as large as all slots
+            deviation = np.zeros(origin.size)
+            for slot, share in zip(slots, shares, strict=True):
+                deviation += (slot - origin) * share
+        mean: np.ndarray = (deviation + origin).astype(origin.dtype)
         return mean
 
 

@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from asyncfed.core.errors import ConfigError
-from asyncfed.problems.protocol import PackedData
+from asyncfed.problems.protocol import NamedData, PackedData
+from asyncfed.problems.torch_clients import Pairs
 
 if TYPE_CHECKING:
     from asyncfed.problems.torch_problem import TorchProblem
@@ -17,9 +18,10 @@ NEEDED = ("torch", "safetensors")
 def torch(
     model_fn: Callable[[], Any],
     loss_fn: str | Callable[..., Any],
-    clients: PackedData | Sequence[tuple[Any, Any]],
+    clients: NamedData | Pairs,
     *,
     metrics: Sequence[str] | Mapping[str, Callable[..., Any]] | None = None,
+    held_out: Mapping[str, PackedData | Pairs] | None = None,
     test: tuple[Any, Any] | None = None,
     device: str = "cpu",
     together: bool = True,
@@ -29,9 +31,11 @@ def torch(
     `model_fn()` makes the module (any `nn.Module`); its draws follow the experiment's seed. `loss_fn` is a name
     ("cross_entropy", "mse", "l1", "huber", "bce", "nll"), a loss of torch, or a function of (outputs, targets) that
     gives the mean over the rows, or one number per row. `clients` are `af.data.Clients`, `TensorClients`, or a list of
-    (x, y) pairs. `metrics` are names ("accuracy") or functions that give one number per row; `test` is an (x, y) that
-    no client has, measured as `test_loss` and `test_…`. `together=False` trains clients one by one where several could
-    be trained at once.
+    (x, y) pairs. `metrics` are names ("accuracy") or functions that give one number per row.
+
+    `held_out` are rows of the clients to measure on and never to train on, by the name of the part ("validation",
+    "test"), given like `clients`; a client may have none. `test` is an (x, y) in place of held_out["test"] where test
+    rows belong to no client. `together=False` trains clients one by one where several could be trained at once.
     """
     try:
         from asyncfed.problems.torch_problem import TorchProblem
@@ -42,4 +46,4 @@ def torch(
             f"PyTorch problems need {error.name}, which is not installed. Install it with `pip install "
             "'asyncfed[torch]'`."
         ) from error
-    return TorchProblem(model_fn, loss_fn, clients, metrics=metrics, test=test, device=device, together=together)
+    return TorchProblem(model_fn, loss_fn, clients, metrics, held_out, test, device, together)

@@ -20,10 +20,11 @@ from asyncfed.core.random import draw_key, purpose_key
 from asyncfed.core.types import Work
 from asyncfed.kernels.orders import epoch_orders
 from asyncfed.kernels.threads import run_split
-from asyncfed.problems.protocol import Array, Initialisation, PackedData
-from asyncfed.problems.torch_clients import TensorClients
+from asyncfed.problems.protocol import Array, ClientScores, Initialisation, NamedData, PackedData
+from asyncfed.problems.torch_clients import Pairs, TensorClients
+from asyncfed.problems.torch_held_out import held_out_rows, nobodys_rows
 from asyncfed.problems.torch_losses import CLASSES, Loss, accuracy
-from asyncfed.problems.torch_measure import Measuring
+from asyncfed.problems.torch_measure import Measured, Measuring
 from asyncfed.problems.torch_replica import Path, Replica, draws, one_thread, seeded, tensor_of
 from asyncfed.problems.torch_rows import check_targets, class_numbers, features, targets_like
 from asyncfed.problems.torch_stack import Paths, Stack, Ticket, layers_of
@@ -31,7 +32,6 @@ from asyncfed.problems.torch_text import module_text, params_digest, text_of
 
 ModelFunction = Callable[[], nn.Module]
 Metric = Callable[[Tensor, Tensor], Tensor]
-Pairs = Sequence[tuple[Any, Any]]
 
 _KNOWN_METRICS: dict[str, Metric] = {"accuracy": accuracy}
 
@@ -46,32 +46,38 @@ class TorchProblem:
         self,
         model_fn: ModelFunction,
         loss_fn: str | Callable[..., Tensor],
-        clients: PackedData | Pairs,
-        *,
+        clients: NamedData | Pairs,
         metrics: Sequence[str] | Mapping[str, Metric] | None = None,
+        held_out: Mapping[str, PackedData | Pairs] | None = None,
         test: tuple[Any, Any] | None = None,
         device: str = "cpu",
         together: bool = True,
     ) -> None:
-        self._given = (model_fn, loss_fn, clients, metrics, test, device, together)
-        self.clients: PackedData = TensorClients.from_pairs(clients) if isinstance(clients, Sequence) else clients
+        self._given = (model_fn, loss_fn, clients, metrics, held_out, test, device, together)
+        self.clients: NamedData = TensorClients.from_pairs(clients) if isinstance(clients, Sequence) else clients
+        self.held_out = held_out_rows(held_out, self.clients)
+        self._untrained = self.held_out | nobodys_rows(test, self.held_out, self.clients)
         self._model_fn, self._loss, self._device = model_fn, Loss(loss_fn), _device(device)
         self._metrics = _metrics(metrics, self._loss)
         self._template = self._module(0)
         self._check_template()
         self._offsets = np.ascontiguousarray(self.clients.offsets, dtype=np.int64)
         self.num_examples: NDArray[np.int64] = np.diff(self._offsets)
-        self._x, self._y = self._rows(self.clients.x, self.clients.y)
-        self._test = None if test is None else self._rows(*map(np.asarray, test))
+        if self.num_examples.min() < 1:
+            raise DataError(f"Client {self.num_examples.argmin()} has no rows; leave it out, or give it some.")
+        self._x, self._y = self._rows(self.clients)
         self._draws = draws(self._template, self._x[[0, -1]], self._device)
         self._free = [Replica(self._template, self._device)]
+        self._measurings = {"training": self._measure_on(self._x, self._y, self._offsets)}
+        for part, rows in self._untrained.items():
+            self._measurings[part] = self._measure_on(*self._rows(rows), np.asarray(rows.offsets, np.int64))
         self._adapt()
         possible = together and self._device.type == "cpu" and self._x.is_floating_point()
         layers = layers_of(self._template, self._loss, tuple(self._x.shape[1:])) if possible else None
         self._stack = None if layers is None else Stack(layers, self._loss, self._x, self._y)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _made, self._given
+        return TorchProblem, self._given
 
     # ---- what it is ------------------------------------------------------------------------------------------
 
@@ -121,13 +127,14 @@ class TorchProblem:
         save_model(self.module(params), str(path))
 
     def fingerprint(self) -> str:
-        """SHA-256 of the data, the module's structure and code, its first params, the loss, and how it is trained.
+        """SHA-256 of all data, the module's structure and code, its first params, the loss, and how it is trained.
 
         What code refers to elsewhere is not seen: global values, files, other functions. Nor is the device.
         """
         first = params_digest(self.init(0))
         parts = (self.clients.sha256(), module_text(self._template), text_of(self._model_fn), self._loss.text, first)
-        return sha256("\n".join(("torch", *parts, str(self.together))).encode()).hexdigest()
+        untrained = (f"{part} {rows.sha256()}" for part, rows in self._untrained.items())
+        return sha256("\n".join(("torch", *parts, str(self.together), *untrained)).encode()).hexdigest()
 
     def optimum(self) -> None:
         """Not known."""
@@ -248,40 +255,69 @@ class TorchProblem:
     # ---- measuring -------------------------------------------------------------------------------------------
 
     def evaluate(self, params: Array, threads: int = 1) -> dict[str, float]:
-        """`objective`, `pooled_loss`, each metric as a mean over clients and, `pooled_…`, over rows; `test_…`."""
-        measured = self._measuring.everybody(self._checked(np.asarray(params)[None])[0], self._side_by_side(threads))
+        """`objective`, `pooled_loss`, each metric as a mean over clients and, `pooled_…`, over rows.
+
+        Of rows not trained on, `validation_…` and `test_…`: the loss and each metric, as means over the clients that
+        have such rows of each one's mean.
+        """
+        measured = self._measured("training", params, threads)
         sizes, rows = self.num_examples, len(self._y)
         result = {"objective": float(np.mean(measured.loss / sizes)), "pooled_loss": float(measured.loss.sum()) / rows}
         for name, sums in measured.metrics.items():
             result[name] = float(np.mean(sums / sizes))
             result[f"pooled_{name}"] = float(sums.sum()) / rows
-        if self._testing is not None and self._test is not None:
-            tested = self._testing.everybody(np.asarray(params), self._side_by_side(threads))
-            result["test_loss"] = float(tested.loss[0]) / len(self._test[1])
-            result |= {f"test_{name}": float(sums[0]) / len(self._test[1]) for name, sums in tested.metrics.items()}
+        for part, held in self._untrained.items():
+            measured, sizes = self._measured(part, params, threads), np.diff(held.offsets)
+            for name, sums in {"loss": measured.loss, **measured.metrics}.items():
+                result[f"{part}_{name}"] = float(np.mean(sums[sizes > 0] / sizes[sizes > 0]))
         return result
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """`training`, and the names of what is held out."""
+        return ("training", *self.held_out)
+
+    @property
+    def client_names(self) -> tuple[str, ...]:
+        """What the clients are called; empty if they have only numbers."""
+        return self.clients.names
+
+    def client_scores(self, params: Array, part: str, threads: int = 1) -> ClientScores:
+        """How well a model (p,), or each client's own (C, p), serves the client, on its rows of a part."""
+        if part not in self.parts:
+            raise ConfigError(f'part is "{part}". {did_you_mean(part, self.parts)}')
+        measured = self._measured(part, params, threads)
+        rows = np.diff(self.clients.offsets if part == "training" else self.held_out[part].offsets)
+        some = np.where(rows > 0, rows, np.nan)
+        right = measured.metrics.get("accuracy")
+        return ClientScores(rows, measured.loss / some, None if right is None else right / some)
+
+    def client_optimum(self, client: int) -> None:
+        """Not known."""
 
     def client_losses(self, params: Array, threads: int = 1) -> Array:
         """Each client's mean loss, shape (C,), the module in evaluation mode."""
-        params = self._checked(np.asarray(params)[None])[0]
-        return self._measuring.everybody(params, self._side_by_side(threads)).loss / self.num_examples
+        return self._measured("training", params, threads).loss / self.num_examples
 
     def client_loss(self, params: Array, client: int) -> float:
         first, last = self._range(client)
-        return self._measuring.loss_of(self._checked(np.asarray(params)[None])[0], first, last) / (last - first)
+        params = self._checked(np.asarray(params)[None])[0]
+        return self._measurings["training"].loss_of(params, first, last) / (last - first)
 
     def gradient(self, params: Array, client: int) -> Array:
         """The gradient of `client_loss` over all the client's rows, in double precision; 0 for buffers."""
         first, last = self._range(client)
-        return self._measuring.gradient(self._checked(np.asarray(params)[None])[0], first, last)
+        return self._measurings["training"].gradient(self._checked(np.asarray(params)[None])[0], first, last)
 
-    @cached_property
-    def _measuring(self) -> Measuring:
-        return self._measure_on(self._x, self._y, self._offsets)
-
-    @cached_property
-    def _testing(self) -> Measuring | None:
-        return None if self._test is None else self._measure_on(*self._test, np.array([0, len(self._test[0])]))
+    def _measured(self, part: str, params: Array, threads: int) -> Measured:
+        """Sums over each client's rows of a part, by one model or by its own."""
+        measuring, threads = self._measurings[part], self._side_by_side(threads)
+        if np.ndim(params) == 1:
+            return measuring.everybody(self._checked(np.asarray(params)[None])[0], threads)
+        models = self._checked(np.asarray(params))
+        if len(models) != self.num_clients:
+            raise DataError(f"There are {len(models)} models for {self.num_clients} clients; give one each.")
+        return measuring.everybody_by_its_own(models, threads)
 
     def _measure_on(self, x: Tensor, y: Tensor, offsets: Array) -> Measuring:
         return Measuring(x, y, offsets, self._loss, self._metrics, self._replica, self._free.append, self._device)
@@ -303,14 +339,14 @@ class TorchProblem:
             names = ", ".join(sorted(map(str, kinds)))
             raise ConfigError(f"The module's tensors are of {names}; all must be float32, or all float64.")
 
-    def _rows(self, x: Array, y: Array) -> tuple[Tensor, Tensor]:
+    def _rows(self, rows: PackedData) -> tuple[Tensor, Tensor]:
         kind = next(self._template.parameters()).dtype
-        inputs = features(x, kind, self._device)
+        inputs = features(rows.x, self.clients.x, kind, self._device)
         if self._loss.name in CLASSES:
-            return inputs, class_numbers(y, self._device)
+            return inputs, class_numbers(rows.y, self._device)
         with torch.no_grad(), seeded(0, self._device), one_thread():
             outputs = deepcopy(self._template).eval()(inputs[:1])
-        return inputs, targets_like(outputs, features(y, kind, self._device))
+        return inputs, targets_like(outputs, features(rows.y, self.clients.y, kind, self._device))
 
     def _adapt(self) -> None:
         """One small step, thrown away: it shows what the loss gives, and whether the module can be trained at all."""
@@ -319,7 +355,9 @@ class TorchProblem:
         replica.module.eval()
         with seeded(0, self._device), one_thread():
             outputs = replica.module(self._x[[0, -1]])
-            check_targets(self._loss.name, outputs, self._y)
+            for part, measuring in self._measurings.items():
+                whose = "y" if part == "training" else f"y of {part}"
+                check_targets(self._loss.name, outputs, measuring.y, whose)
             self._loss.adapt(outputs, self._y[[0, -1]])
             self._loss.mean(outputs, self._y[[0, -1]]).backward()
         replica.check_bound()
@@ -334,11 +372,6 @@ class TorchProblem:
         if not 0 <= client < self.num_clients:
             raise ConfigError(f"There is no client {client}; clients are 0 … {self.num_clients - 1}.")
         return int(self._offsets[client]), int(self._offsets[client + 1])
-
-
-def _made(*given: Any) -> TorchProblem:
-    model_fn, loss_fn, clients, metrics, test, device, together = given
-    return TorchProblem(model_fn, loss_fn, clients, metrics=metrics, test=test, device=device, together=together)
 
 
 def _tensors(module: nn.Module) -> dict[str, Tensor]:

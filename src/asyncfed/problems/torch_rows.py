@@ -15,10 +15,13 @@ from asyncfed.problems.protocol import Array
 from asyncfed.problems.torch_losses import CLASSES
 
 
-def features(values: Array, kind: torch.dtype, device: torch.device) -> Tensor:
-    """Whole numbers as int64 (tokens, say); all others in the model's precision."""
-    wanted = torch.int64 if values.dtype.kind in "iu" else kind
-    return _own(values, wanted, device)
+def features(values: Array, trained: Array, kind: torch.dtype, device: torch.device) -> Tensor:
+    """Int64 where those to train with are whole numbers (tokens, say); else the model's precision."""
+    if trained.dtype.kind not in "iu":
+        return _own(values, kind, device)
+    if values.dtype.kind not in "iu":
+        raise DataError(f"Rows to train with hold whole numbers, but others {values.dtype}; give whole numbers.")
+    return _own(values, torch.int64, device)
 
 
 def class_numbers(y: Array, device: torch.device) -> Tensor:
@@ -41,17 +44,17 @@ def targets_like(outputs: Tensor, targets: Tensor) -> Tensor:
     return targets
 
 
-def check_targets(loss: str, outputs: Tensor, targets: Tensor) -> None:
+def check_targets(loss: str, outputs: Tensor, targets: Tensor, whose: str = "y") -> None:
     """Refuse targets that a loss of torch would stretch, or that name a class the module has no output for."""
     if loss in CLASSES:
         if outputs.ndim < 2 or int(targets.max()) >= outputs.shape[1]:
             raise DataError(
-                f"y holds class {int(targets.max())}, but the module's outputs have shape {tuple(outputs.shape)} for "
-                f"{len(outputs)} rows; it needs at least {int(targets.max()) + 1} outputs a row."
+                f"{whose} holds class {int(targets.max())}, but the module's outputs have shape {tuple(outputs.shape)} "
+                f"for {len(outputs)} rows; it needs at least {int(targets.max()) + 1} outputs a row."
             )
     elif loss and outputs.shape[1:] != targets.shape[1:]:
         raise DataError(
-            f"The module gives shape {tuple(outputs.shape[1:])} for a row, but its target has shape "
+            f"The module gives shape {tuple(outputs.shape[1:])} for a row, but its target in {whose} has shape "
             f"{tuple(targets.shape[1:])}; both must be the same."
         )
 

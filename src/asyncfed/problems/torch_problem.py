@@ -33,6 +33,9 @@ ModelFunction = Callable[[], nn.Module]
 Metric = Callable[[Tensor, Tensor], Tensor]
 Pairs = Sequence[tuple[Any, Any]]
 
+_SHORT_STEP = 4_000_000
+"""Multiply-adds of a forward pass of one ticket's batch (about a tenth of a millisecond)."""
+
 _KNOWN_METRICS: dict[str, Metric] = {"accuracy": accuracy}
 
 
@@ -162,7 +165,7 @@ class TorchProblem:
                 for ticket in tickets[first:last]:
                     trained[ticket.place] = self._train_one(starts[ticket.place], ticket)
 
-        run_split(run, self._costs(tickets), self._side_by_side(threads))
+        run_split(run, self._costs(tickets), self._training_threads(tickets, threads))
         return trained
 
     def local_path_moments(
@@ -184,7 +187,7 @@ class TorchProblem:
                     self._train_one(starts[ticket.place], ticket, path)
                     paths.sums[ticket.place], paths.squares[ticket.place] = path.sums.numpy(), path.squares
 
-        run_split(run, self._costs(tickets), self._side_by_side(threads))
+        run_split(run, self._costs(tickets), self._training_threads(tickets, threads))
         return np.array([t.steps for t in tickets], np.float64), paths.sums, paths.squares
 
     def _train_one(self, start: Array, ticket: Ticket, path: Path | None = None) -> Array:
@@ -229,6 +232,12 @@ class TorchProblem:
     def _side_by_side(self, threads: int) -> int:
         """torch has one generator for all threads, so a module that draws is trained on one."""
         return 1 if self._draws else threads
+
+    def _training_threads(self, tickets: list[Ticket], threads: int) -> int:
+        """Stacked steps that are short spend their time in Python, where threads only wait for each other."""
+        if self._stack is not None and max((t.batch for t in tickets), default=0) * self.num_params < _SHORT_STEP:
+            return 1
+        return self._side_by_side(threads)
 
     def _replica(self) -> Replica:
         """One that nobody uses; whoever takes it appends it to `_free` when done."""

@@ -20,7 +20,10 @@ NUM_CLIENTS, SAMPLES_EACH, FEATURES, CLASSES = 100, 60, 784, 10
 
 
 def measure(updates: int = 2000, torch_updates: int = 500, repeats: int = 5) -> Outcome:
-    """Updates a second of AsyncFed, clients together and one by one, against the faster of two PyTorch runs."""
+    """Updates a second of AsyncFed, clients together and one by one, against the faster of two PyTorch runs.
+
+    On one thread the two are compared by processor time, which a busy machine disturbs less.
+    """
     clients = rows()
     loop = torch_loop_of(clients)
     experiment = w3(updates, NUM_CLIENTS)
@@ -35,10 +38,10 @@ def measure(updates: int = 2000, torch_updates: int = 500, repeats: int = 5) -> 
         name: Spent(*((torch_updates if name in PEERS else updates) / seconds for seconds in spent))
         for name, spent in best.items()
     }
-    peer = max(rates[name].wall for name in PEERS)
+    peer = Spent(*(max(rates[name][place] for name in PEERS) for place in range(2)))
     lines = [Line(f"W3 {name}", _measured(rates[name])) for name in PEERS]
     for name in ours:
-        ratio = rates[name].wall / peer
+        ratio = rates[name].cpu / peer.cpu if "1 thread" in name else rates[name].wall / peer.wall
         goal = "" if "one by one" in name else f">= {GOAL_RATIO:.0f}x PyTorch"
         lines.append(Line(f"W3 {name}", _measured(rates[name]), ratio, goal, ratio >= GOAL_RATIO if goal else None))
     fastest = max(rates[name].wall for name in ours)

@@ -55,6 +55,15 @@ def works(draw_seed, count, momentum):
     ]
 
 
+@pytest.fixture(autouse=True, scope="module")
+def threads_for_short_steps_too():
+    from asyncfed.problems import torch_problem
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(torch_problem, "_SHORT_STEP", 0)
+        yield
+
+
 @settings(max_examples=40, deadline=None)
 @given(
     model=perceptrons(),

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from asyncfed.core.errors import ConfigError
 from asyncfed.theory import bounds
 from asyncfed.theory import counter_examples as examples
 
@@ -142,3 +143,13 @@ def test_the_fast_clients_limit_is_that_of_a_simulated_cycle():
     for t in range(200_000):
         model += 1e-3 * ((-1 if t % 4 == 3 else 1) - model)
     assert model == pytest.approx(0.5, abs=2e-3)
+
+
+def test_wrong_arguments_are_called_as_they_were_given():
+    for example in (examples.theorem_weights_fail, examples.theorem_short_run):
+        with pytest.raises(ConfigError, match=r"^last_index is -1, but must be at least 0"):
+            example(-1)
+    with pytest.raises(ConfigError, match=r"^learning_rate is 2, but must be above 0 and at most 0.166667"):
+        examples.client_bias(learning_rate=2, num_updates=3)
+    with pytest.raises(ConfigError, match=r"^gain is -1, but must be above 0"):
+        examples.tuning_lemma(contraction=1, gain=-1, noise=0, base_rate=0.5, start=1, last_index=0)

@@ -33,6 +33,9 @@ from asyncfed.problems.torch_text import module_text, params_digest, text_of
 ModelFunction = Callable[[], nn.Module]
 Metric = Callable[[Tensor, Tensor], Tensor]
 
+_SHORT_STEP = 4_000_000
+"""Multiply-adds of a forward pass of one ticket's batch (about a tenth of a millisecond)."""
+
 _KNOWN_METRICS: dict[str, Metric] = {"accuracy": accuracy}
 
 
@@ -169,7 +172,7 @@ class TorchProblem:
                 for ticket in alone:
                     trained[ticket.place] = self._train_one(starts[ticket.place], ticket)
 
-        run_split(run, self._costs(tickets), self._side_by_side(threads))
+        run_split(run, self._costs(tickets), self._training_threads(tickets, threads))
         return trained
 
     def local_path_moments(
@@ -193,7 +196,7 @@ class TorchProblem:
                     steps[ticket.place] = path.steps
 
         steps = np.array([t.steps for t in tickets], np.float64)
-        run_split(run, self._costs(tickets), self._side_by_side(threads))
+        run_split(run, self._costs(tickets), self._training_threads(tickets, threads))
         return steps, paths.sums, paths.squares
 
     def _dealt(self, tickets: list[Ticket]) -> tuple[list[Ticket], list[Ticket]]:
@@ -244,6 +247,12 @@ class TorchProblem:
     def _side_by_side(self, threads: int) -> int:
         """torch has one generator for all threads, so a module that draws is trained on one."""
         return 1 if self._draws else threads
+
+    def _training_threads(self, tickets: list[Ticket], threads: int) -> int:
+        """Stacked steps that are short spend their time in Python, where threads only wait for each other."""
+        if self._stack is not None and max((t.batch for t in tickets), default=0) * self.num_params < _SHORT_STEP:
+            return 1
+        return self._side_by_side(threads)
 
     def _replica(self) -> Replica:
         """One that nobody uses; whoever takes it appends it to `_free` when done."""

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from asyncfed.theory.bounds.arguments import count, number
 from asyncfed.theory.bounds.recursion import client_drift_bound, round_recursion
-from asyncfed.theory.bounds.stale_rounds import largest_effective_step, r_star_averaged
+from asyncfed.theory.bounds.stale_rounds import r_star_averaged
+from asyncfed.theory.bounds.stale_setting import largest_effective_step
 from asyncfed.theory.bounds.theorem import (
     TheoremRun,
     theorem_as_printed,
@@ -60,10 +61,10 @@ def delayed_descent(*, step: float, staleness: int, num_updates: int) -> NDArray
     >>> delayed_descent(step=1 / 6, staleness=5, num_updates=8)[7:].round(6).tolist()
     [-0.138889, -0.25]
     """
-    updates, delay = count("num_updates", num_updates), count("staleness", staleness)
+    updates, delay, factor = count("num_updates", num_updates), count("staleness", staleness), number("step", step)
     path = np.ones(updates + 1)
     for t in range(updates):
-        path[t + 1] = path[t] - step * path[max(0, t - delay)]
+        path[t + 1] = path[t] - factor * path[max(0, t - delay)]
     return path
 
 
@@ -123,13 +124,14 @@ def tuning_lemma(
 
     Taking a unit of distance out in round t pays u_t = π_t P_{t+1}/(vγ_t), P_{t+1} = Π_{s≤t} (1−zγ_s), measured in
     units of round 0. The start is best taken where u_t is largest, the noise of round s where it is largest from s on.
-    γ_t = γ_0/√(t+1), weights π_t as printed; `corrected` holds for its own, corrected, weights. Ranges as
-    `tuning_as_printed`.
+    γ_t = γ_0/√(t+1), weights π_t as printed; `corrected` holds for its own, corrected, weights. Keywords as in
+    `tuning_as_printed`: `gain` is v, `start` is d_0. Ψ_T averages g_0 … g_T, T = `last_index`.
 
     >>> example = tuning_lemma(contraction=1, gain=1, noise=0, base_rate=.5, start=1, last_index=0)
     >>> example.measured, example.printed
     (1.0, 0.125)
     """
+    printed = tuning_as_printed(contraction=contraction, gain=gain, noise=noise, base_rate=base_rate, start=start)
     rates = decayed_rates(base_rate=base_rate, last_index=last_index)
     weights = tuning_weights_as_printed(rates=rates, contraction=contraction)
     log_left = np.cumsum(np.log1p(-contraction * rates))
@@ -137,7 +139,6 @@ def tuning_lemma(
         log_pay = np.log(weights) + log_left - np.log(gain * rates)
     best_from = np.maximum.accumulate(log_pay[::-1])[::-1]
     reached = start * np.exp(best_from[0]) + noise * np.sum(rates**2 * np.exp(best_from - log_left))
-    printed = tuning_as_printed(contraction=contraction, gain=gain, noise=noise, base_rate=base_rate, start=start)
     corrected = tuning_any_rates(contraction=contraction, gain=gain, noise=noise, rates=rates, start=start)[-1]
     return CounterExample(float(reached), printed, float(corrected))
 
@@ -148,7 +149,7 @@ def theorem_weights_fail(last_index: int) -> CounterExample:
     >>> [theorem_weights_fail(last).refutes for last in (51, 52)]
     [False, True]
     """
-    path = delayed_descent(step=LARGEST_STEP, staleness=0, num_updates=last_index)
+    path = delayed_descent(step=LARGEST_STEP, staleness=0, num_updates=count("last_index", last_index))
     right = theorem_weights(strong_convexity=1, effective_step=LARGEST_STEP, last_index=last_index)
     wrong = theorem_weights_as_printed(strong_convexity=1, effective_step=LARGEST_STEP, last_index=last_index)
     return CounterExample(
@@ -166,7 +167,7 @@ def theorem_short_run(last_index: int) -> CounterExample:
     [True, True]
     """
     run = one_quadratic(strong_convexity=0.01)
-    path = delayed_descent(step=LARGEST_STEP, staleness=0, num_updates=last_index)
+    path = delayed_descent(step=LARGEST_STEP, staleness=0, num_updates=count("last_index", last_index))
     weights = theorem_weights(strong_convexity=0.01, effective_step=LARGEST_STEP, last_index=last_index)
     printed, corrected = theorem_of_proof(**run, last_index=last_index), theorem_corrected(**run, last_index=last_index)
     return CounterExample(float(weights @ path) ** 2 / 2, printed, corrected)
@@ -180,7 +181,7 @@ def theorem_with_staleness(*, staleness: int, last_index: int) -> CounterExample
     >>> [theorem_with_staleness(staleness=8, last_index=last).refutes for last in (55, 56)]
     [False, True]
     """
-    path = delayed_descent(step=LARGEST_STEP, staleness=staleness, num_updates=last_index)
+    path = delayed_descent(step=LARGEST_STEP, staleness=staleness, num_updates=count("last_index", last_index))
     weights = theorem_weights(strong_convexity=1, effective_step=LARGEST_STEP, last_index=last_index)
     return CounterExample(float(weights @ path) ** 2 / 2, theorem_of_proof(**one_quadratic(), last_index=last_index))
 
@@ -195,7 +196,7 @@ def staleness_within_r_star(*, staleness: int, last_index: int) -> CounterExampl
     True
     """
     step = largest_effective_step(smoothness=1, staleness=staleness)
-    path = delayed_descent(step=step, staleness=staleness, num_updates=last_index)
+    path = delayed_descent(step=step, staleness=staleness, num_updates=count("last_index", last_index))
     weights = theorem_weights(strong_convexity=1, effective_step=step, last_index=last_index)
     run = one_quadratic(learning_rate=step)
     return CounterExample(
@@ -211,7 +212,7 @@ def dropped_sampling_term(
     """Theorem 1's statement leaves out the term of drawing J < C clients: F_1, F_2 = ½(x∓1)², C = 2, J = I = 1.
 
     x_0 = 0, x_{t+1} = (1−λ) x_t ± λ; E x̄² is exact: λ² Σ_s (Σ_{t>s} π_t (1−λ)^(t−s−1))². λ̃ = λCI as the statement
-    says, or λJI with `all_clients=False`. `corrected` holds for λ̃ = λJI.
+    says, or λJI with `all_clients=False`. `corrected` holds for λ̃ = λJI. x̄ averages x_0 … x_T, T = `last_index`.
 
     >>> example = dropped_sampling_term()
     >>> f"{example.measured:.3g} > {example.printed:.3g}"
@@ -243,12 +244,13 @@ def client_bias(*, learning_rate: float, num_updates: int) -> CounterExample:
     """Merging on arrival favours fast clients, of which the paper says nothing: F_1, F_2 = ½(x∓1)², x_0 = 0.
 
     Client 1 is three times as fast, so three of four merges are its own: E x_t → 1/2 and F(E x_t) − F* → 1/8 for every
-    λ, while the theorem's bound vanishes with λ. 0 < λ ≤ 1/6.
+    λ, while the theorem's bound vanishes with λ. 0 < λ ≤ 1/6; x_t is the model after t = `num_updates` merges.
 
     >>> client_bias(learning_rate=1e-3, num_updates=10_000).refutes
     True
     """
-    expected = (3 / 4 - 1 / 4) * -np.expm1(count("num_updates", num_updates) * np.log1p(-learning_rate))
+    rate = number("learning_rate", learning_rate, above=0, at_most=LARGEST_STEP)
+    expected = (3 / 4 - 1 / 4) * -np.expm1(count("num_updates", num_updates) * np.log1p(-rate))
     run = one_quadratic(
         learning_rate=learning_rate, num_clients=2, optimum_heterogeneity=1.0, start_distance_squared=0.0
     )

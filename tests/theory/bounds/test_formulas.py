@@ -1,5 +1,8 @@
 """Curves in one call, edges of the conditions, the literature's rows, and what the errors say."""
 
+import inspect
+import re
+
 import numpy as np
 import pytest
 
@@ -78,7 +81,9 @@ def test_rounds_needed_is_the_edge_of_enough_rounds():
         needed = bounds.rounds_needed(strong_convexity=1, effective_step=step)
         edge = bounds.enough_rounds(strong_convexity=1, effective_step=step, last_index=[needed - 1, needed - 2])
         assert edge.tolist() == [True, False]
-    with pytest.raises(ConfigError, match=r"last_index is 5.0, .* needs 39 rounds; theorem_corrected holds for any"):
+    with pytest.raises(
+        ConfigError, match=r"last_index is 5, but must be at least 38. .*theorem_corrected holds for any"
+    ):
         bounds.theorem_exponential(**RUN, learning_rate=1 / 2400, last_index=5)
 
 
@@ -93,6 +98,59 @@ def test_the_theorem_refuses_larger_steps_unless_told_not_to():
     with pytest.raises(ConfigError, match=r"at most 1/\(6 L\) = 0.0416667. Divide learning_rate by 2.4,"):
         bounds.theorem_of_proof(**RUN, learning_rate=1e-3, last_index=10)
     assert bounds.theorem_of_proof(**RUN, learning_rate=1e-3, last_index=10, check_step=False) > 0
+
+
+def test_every_step_check_can_be_switched_off():
+    steep = {**RUN, "learning_rate": 1e-3}
+    for bound in (bounds.theorem_corrected, bounds.theorem_exponential, bounds.theorem_of_proof):
+        with pytest.raises(ConfigError, match=r"Divide learning_rate by 2.4, .*check_step=False"):
+            bound(**steep, last_index=100)
+        assert bound(**steep, last_index=100, check_step=False) > bounds.theorem_noise(**steep)
+    run = {key: value for key, value in steep.items() if key != "start_distance_squared"}
+    for bound, more in (
+        (bounds.round_recursion, {"distance_squared": 3, "objective_gap": 0.7, "client_drift": 0.01}),
+        (bounds.client_drift_bound, {"objective_gap": 0.7}),
+    ):
+        taken = {key: run[key] for key in run if key in inspect.signature(bound).parameters}
+        with pytest.raises(ConfigError, match=r"1/\(6 L J I\) = 0.000416667. Divide it by 2.4, .*check_step=False"):
+            bound(**taken, **more)
+        assert bound(**taken, **more, check_step=False) > 0
+
+
+def test_steps_without_contraction_are_called_by_their_name():
+    run = {**STALE, "learning_rate": 1.0, "check_step": False, "last_index": 5}
+    for bound in (bounds.r_star_averaged, bounds.r_last):
+        with pytest.raises(ConfigError, match=r"strong_convexity \* server_step \* sum of local rates / 2 is 5.0"):
+            bound(**run)
+
+
+STATEMENTS = [name for name in bounds.__all__ if name.startswith(("r_", "theorem_", "p_", "m_", "tuning_"))]
+
+
+@pytest.mark.parametrize("name", [*STATEMENTS, "round_recursion", "client_drift_bound", "hinge_bound"])
+def test_signatures_and_help_name_every_keyword(name):
+    bound = getattr(bounds, name)
+    parameters = inspect.signature(bound).parameters
+    assert all(parameter.kind is parameter.KEYWORD_ONLY for parameter in parameters.values())
+    keywords = inspect.getdoc(bound).partition("Keywords:")[2]
+    assert [keyword for keyword in parameters if f"\n  {keyword}: " not in keywords] == []
+    with pytest.raises(TypeError, match=r"unexpected keyword argument 'foo'"):
+        bound(**dict.fromkeys(parameters, 1), foo=2)
+    with pytest.raises(TypeError, match=r"missing \d+ required keyword-only argument"):
+        bound()
+
+
+def test_the_theorem_knows_no_staleness():
+    with pytest.raises(TypeError, match="unexpected keyword argument 'staleness'"):
+        bounds.theorem_corrected(**RUN, learning_rate=1e-4, last_index=9, staleness=3)
+
+
+def test_the_table_of_statements_names_what_exists():
+    table = inspect.getdoc(bounds)
+    for name in [*STATEMENTS, "participation_sum", "hinge_bound", "round_recursion", "client_drift_bound"]:
+        assert re.search(rf"\b{name}\b", table), name
+    named = set(re.findall(r"\b[a-z]+(?:_[a-z]+)+\b", table)) - {"last_index", "num_updates", "x_t", "g_t"}
+    assert named <= set(bounds.__all__)
 
 
 def test_the_statement_equals_the_proof_when_all_clients_take_part():
@@ -143,15 +201,18 @@ def test_literature_gives_numbers_only_where_sure():
     [
         ({"smoothness": 0.0}, "smoothness is 0.0, but must be above 0"),
         ({"smoothness": float("nan")}, "smoothness is nan"),
-        ({"strong_convexity": 5.0}, "strong_convexity is 5.0.*not above smoothness"),
+        (
+            {"strong_convexity": 5.0},
+            "strong_convexity is 5.0, but must be above 0 and at most 4. No loss is more convex than smooth",
+        ),
         ({"strong_convexity": 0.0}, "without strong convexity these bounds say nothing"),
-        ({"cohort_size": 11}, "cohort_size is 11.0, .*at most 10. A cohort is drawn without replacement"),
+        ({"cohort_size": 11}, "cohort_size is 11, .*at most 10. A cohort is drawn without replacement"),
         ({"local_steps": 2.5}, "local_steps is 2.5, but must be a whole number"),
         ({"gradient_variance": -1.0}, "gradient_variance is -1.0, but must be at least 0"),
-        ({"staleness": -1}, "staleness is -1.0, but must be at least 0"),
+        ({"staleness": -1}, "staleness is -1, but must be at least 0"),
         ({"server_step": 0.0}, "server_step is 0.0, but must be above 0"),
         ({"learning_rate": [1e-4, 1e-4]}, r"learning_rate has shape \(2,\), but there are 20 local_steps"),
-        ({"last_index": -1}, "last_index is -1.0"),
+        ({"last_index": -1}, "last_index is -1, but must be at least 0.$"),
         ({"smoothness": [1.0, 2.0]}, r"smoothness has shape \(2,\), but must be one number"),
     ],
 )

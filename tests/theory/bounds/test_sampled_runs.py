@@ -123,7 +123,7 @@ def test_the_hinge_bound_holds(seed, staleness, local_steps):
     )
     averages = np.cumsum(models, axis=0) / np.arange(1, updates + 2)[:, None, None]
     gaps = objective(averages) - values.min()
-    bound = bounds.subgradient_bound(
+    bound = bounds.hinge_bound(
         start_distance_squared=float(best @ best),
         effective_step=rate * local_steps,
         last_index=np.arange(updates + 1),

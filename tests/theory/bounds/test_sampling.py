@@ -39,6 +39,16 @@ def test_the_variance_of_a_mean_is_that_of_all_draws(values, data):
         assert with_replacement == pytest.approx(float(repeated), rel=1e-12, abs=1e-12)
 
 
+def test_what_cannot_be_drawn_is_named():
+    for values in (5, [], None):
+        with pytest.raises(ConfigError, match=r"values is .*but must be at least one number"):
+            bounds.population_variance(values)
+    with pytest.raises(ConfigError, match=r"^sample_size is 6, but must be at least 1 and at most 5\. No more can be"):
+        bounds.variance_without_replacement(variance=1, sample_size=6, population=5)
+    with pytest.raises(ConfigError, match=r"^num_clients is 1, but must be at least 2\. With one client nothing"):
+        bounds.participation_sum(num_clients=1, cohort_size=1, local_steps=1, variance=1)
+
+
 def test_one_client_has_no_drawing_noise():
     assert bounds.variance_without_replacement(variance=3, sample_size=1, population=1) == 0
 
@@ -58,7 +68,7 @@ def test_order_sums_are_those_of_all_permutations(values, local_steps, data):
         )
         assert formula == pytest.approx(float(cross), rel=1e-9, abs=1e-9)
         total += mean_square(local_steps * a + step * b for a, b in zip(before, own, strict=True))
-    gamma = bounds.drawn_order_sum(num_clients=clients, cohort_size=size, local_steps=local_steps, variance=variance)
+    gamma = bounds.participation_sum(num_clients=clients, cohort_size=size, local_steps=local_steps, variance=variance)
     assert gamma == pytest.approx(float(total), rel=1e-9, abs=1e-9)
 
 
@@ -66,15 +76,15 @@ def test_the_order_bound_holds_and_is_never_tight():
     worst = 0.0
     for clients, steps in product(range(2, 25), range(1, 25)):
         for size in range(1, clients + 1):
-            gamma = bounds.drawn_order_sum(num_clients=clients, cohort_size=size, local_steps=steps, variance=1)
-            worst = max(worst, gamma / bounds.drawn_order_bound(cohort_size=size, local_steps=steps, variance=1))
+            gamma = bounds.participation_sum(num_clients=clients, cohort_size=size, local_steps=steps, variance=1)
+            worst = max(worst, gamma / bounds.participation_sum_bound(cohort_size=size, local_steps=steps, variance=1))
     assert 0.8 < worst < 0.889
 
 
 @pytest.mark.parametrize(("clients", "size", "steps"), [(5, 3, 2), (5, 3, 4), (7, 2, 3), (4, 4, 5)])
 def test_the_appendix_is_right_once_its_misprints_are(clients, size, steps):
     sizes = {"num_clients": clients, "cohort_size": size, "local_steps": steps}
-    gamma = bounds.drawn_order_sum(**sizes, variance=1)
+    gamma = bounds.participation_sum(**sizes, variance=1)
     assert bounds.appendix_terms(**sizes).sum() == pytest.approx(gamma)
     printed = bounds.appendix_line_two_as_printed(**sizes), bounds.appendix_line_three_as_printed(**sizes)
     assert all((line == pytest.approx(gamma)) == (size == clients) for line in printed)
@@ -82,7 +92,7 @@ def test_the_appendix_is_right_once_its_misprints_are(clients, size, steps):
 
 def test_the_appendix_is_off_by_thirteen():
     sizes = {"num_clients": 5, "cohort_size": 3, "local_steps": 2}
-    gamma = bounds.drawn_order_sum(**sizes, variance=1)
+    gamma = bounds.participation_sum(**sizes, variance=1)
     assert bounds.appendix_line_two_as_printed(**sizes) - gamma == pytest.approx(-13)
     with pytest.raises(ConfigError, match="divides by cohort_size - 1"):
         bounds.appendix_line_two_as_printed(num_clients=5, cohort_size=1, local_steps=2)

@@ -79,5 +79,23 @@ def test_very_long_schedules_do_not_overflow():
 def test_wrong_arguments_are_named():
     with pytest.raises(ConfigError, match=r"delays has shape \(2,\), but there are 4 rates"):
         bounds.decayed_rates(base_rate=1, last_index=3, delays=[1, 2])
-    with pytest.raises(ConfigError, match=r"contraction \* rates is 1.0, but must be below 1"):
+    with pytest.raises(ConfigError, match=r"contraction \* rates contains 1.0, but must be below 1"):
         bounds.tuning_weights(rates=[0.5], contraction=2)
+    with pytest.raises(ConfigError, match=r"rates has shape \(0,\), but must be a list of numbers, at least one"):
+        bounds.tuning_weights(rates=[], contraction=2)
+    lemma = {"contraction": 1, "gain": 1, "noise": 0, "start": 1}
+    with pytest.raises(
+        ConfigError, match=r"^contraction \* rate is 1.0, but must be .*below 1\. Take a smaller rate\.$"
+    ):
+        bounds.tuning_constant(**lemma, rate=1.0, last_index=3)
+    with pytest.raises(ConfigError, match=r"^contraction \* base_rate is 1.0, but must be below 1"):
+        bounds.tuning_as_printed(**lemma, base_rate=1.0)
+    with pytest.raises(ConfigError, match=r"values has shape \(2,\) and weights \(1,\)"):
+        bounds.weighted_average([1, 2], [1])
+
+
+def test_one_rate_is_a_list_of_one():
+    lemma = {"contraction": 1, "gain": 1, "noise": 1, "start": 1}
+    assert (
+        bounds.tuning_any_rates(**lemma, rates=0.5).tolist() == bounds.tuning_any_rates(**lemma, rates=[0.5]).tolist()
+    )

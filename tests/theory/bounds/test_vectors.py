@@ -17,8 +17,8 @@ def test_sampling_without_replacement():
 
 
 def test_order_sum_and_its_bound():
-    assert bounds.drawn_order_sum(num_clients=5, cohort_size=3, local_steps=4, variance=1) == six(166)
-    assert bounds.drawn_order_bound(cohort_size=3, local_steps=4, variance=1) == 288
+    assert bounds.participation_sum(num_clients=5, cohort_size=3, local_steps=4, variance=1) == six(166)
+    assert bounds.participation_sum_bound(cohort_size=3, local_steps=4, variance=1) == 288
     assert bounds.cross_term(position=4, local_step=3, local_steps=5, num_clients=6, variance=2) == six(-36)
 
 
@@ -93,13 +93,32 @@ def test_mixing_path():
     assert bounds.mixing_path_bound(**run, start_distance=2, num_updates=200) == six(0.992256)
 
 
+CURVED = {"smoothness": 4, "strong_convexity": 0.5, "largest_optimum_gradient": 0.3}
+
+
+def test_p_from_plain_inputs():
+    run = {**CURVED, "learning_rate": 0.002, "local_steps": 5, "server_step": 1, "staleness": 2}
+    found = bounds.p_constants(**run)
+    assert (found.gain, found.stretch) == (six(0.00499001), six(0.0399201))
+    assert (found.rate, found.floor) == (six(0.999639), six(1.79336))
+    assert bounds.p_bound(**run, start_distance=2, num_updates=1500) == six(2.95732)
+
+
+def test_m_from_plain_inputs():
+    run = {**CURVED, "learning_rate": 0.01, "local_steps": 20, "mixing": 0.5, "staleness": 5}
+    found = bounds.m_constants(**run)
+    assert (found.shrink, found.rate, found.floor) == (six(0.904610), six(0.991888), six(0.6))
+    assert bounds.m_bound(**run, start_distance=2, num_updates=200) == six(0.992256)
+
+
 def test_delay_limit_and_hinge():
     assert bounds.delay_stability_limit(8) == six(0.184537)
     assert bounds.delay_stability_limit(9) == six(0.165159)
-    hinge = bounds.subgradient_bound(
+    hinge = bounds.hinge_bound(
         start_distance_squared=4, effective_step=0.01, last_index=999, largest_subgradient=3, staleness=2, local_steps=5
     )
     assert hinge == six(0.749)
+    assert bounds.subgradient_bound is bounds.hinge_bound
 
 
 def test_a_short_delayed_descent():

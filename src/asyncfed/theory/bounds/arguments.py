@@ -1,4 +1,4 @@
-"""Arguments that a formula cannot take are refused here, with the value, the limit and what to do."""
+"""Arguments that a formula cannot take are refused here, with the name and value given, the limit and what to do."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ def in_range(
     at_most: float | None = None,
     advice: str = "",
 ) -> Curve:
-    """`value` as float or array of floats, or a ConfigError that says which limit it breaks.
+    """`value` as float or array of floats, or a ConfigError that says which limit it breaks, and `advice` if any.
 
     >>> in_range("smoothness", 4, above=0)
     4.0
     >>> in_range("learning_rate", -1, above=0)
     Traceback (most recent call last):
     ...
-    asyncfed.core.errors.ConfigError: learning_rate is -1.0, but must be above 0. Give a learning_rate above 0.
+    asyncfed.core.errors.ConfigError: learning_rate is -1, but must be above 0.
     """
-    numbers = np.asarray(value, dtype=float)
+    numbers = as_numbers(name, value)
     held, words = np.isfinite(numbers), []
     for limit, holds, word in (
         (above, np.greater, "above"),
@@ -43,9 +43,7 @@ def in_range(
         if limit is not None:
             held &= holds(numbers, limit)
             words.append(f"{word} {limit:.6g}")
-    if not held.all():
-        wrong, limits = float(numbers[~held][0]) if numbers.ndim else float(numbers), " and ".join(words) or "finite"
-        raise ConfigError(f"{name} is {wrong!r}, but must be {limits}. {advice or f'Give a {name} {limits}.'}")
+    refuse(name, value, ~held, " and ".join(words) or "finite", advice)
     return as_curve(numbers)
 
 
@@ -55,12 +53,10 @@ def whole(name: str, value: ArrayLike, *, at_least: int = 0, at_most: float | No
     >>> whole("local_steps", 2.5)
     Traceback (most recent call last):
     ...
-    asyncfed.core.errors.ConfigError: local_steps is 2.5, but must be a whole number. Give a whole local_steps.
+    asyncfed.core.errors.ConfigError: local_steps is 2.5, but must be a whole number.
     """
     numbers = np.asarray(in_range(name, value, at_least=at_least, at_most=at_most, advice=advice))
-    broken = numbers != np.floor(numbers)
-    if broken.any():
-        raise ConfigError(f"{name} is {numbers[broken].flat[0]}, but must be a whole number. Give a whole {name}.")
+    refuse(name, value, numbers != np.floor(numbers), "a whole number")
     return as_curve(numbers)
 
 
@@ -104,9 +100,31 @@ def curvature(smoothness: float, strong_convexity: float) -> tuple[float, float]
         strong_convexity,
         above=0,
         at_most=largest,
-        advice="It lies above 0 and not above smoothness; without strong convexity these bounds say nothing.",
+        advice="No loss is more convex than smooth, and without strong convexity these bounds say nothing.",
     )
     return largest, smallest
+
+
+def as_numbers(name: str, value: ArrayLike) -> NDArray[np.float64]:
+    """`value` as an array of floats, or a ConfigError.
+
+    >>> as_numbers("smoothness", "steep")
+    Traceback (most recent call last):
+    ...
+    asyncfed.core.errors.ConfigError: smoothness is 'steep', but must be a number or an array of numbers.
+    """
+    try:
+        return np.asarray(value, dtype=float)
+    except (TypeError, ValueError) as error:
+        raise ConfigError(f"{name} is {value!r}, but must be a number or an array of numbers.") from error
+
+
+def refuse(name: str, value: ArrayLike, wrong: NDArray[np.bool_], limits: str, advice: str = "") -> None:
+    """A ConfigError that shows the first wrong value as it was given, if there is one."""
+    if np.any(wrong):
+        given = np.asarray(value)
+        shown = f"contains {given[wrong].flat[0]}" if given.ndim else f"is {given}"
+        raise ConfigError(f"{name} {shown}, but must be {limits}.{' ' * bool(advice)}{advice}")
 
 
 def as_curve(numbers: ArrayLike | NDArray[np.float64]) -> Curve:

@@ -51,4 +51,4 @@ def perturbed_convexity(
     largest, smallest = curvature(smoothness, strong_convexity)
     gradient, at, start, end = (np.asarray(vector, dtype=float) for vector in (gradient_at_x, x, y, z))
     rise = value_at_z - value_at_y + smallest / 4 * float(np.sum((start - end) ** 2))
-    return float(gradient @ (end - start)), float(rise - largest * np.sum((end - at) ** 2))
+    return float(np.sum(gradient * (end - start))), float(rise - largest * np.sum((end - at) ** 2))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from asyncfed.theory.bounds.arguments import count, number
+from asyncfed.theory.bounds.meanings import explained
 
 
 def delay_stability_limit(staleness: int) -> float:
@@ -16,8 +17,9 @@ def delay_stability_limit(staleness: int) -> float:
     return 2 * float(np.sin(np.pi / (2 * (2 * count("staleness", staleness) + 1))))
 
 
+@explained()
 def is_stable(*, effective_step: float, curvature: float, staleness: int) -> bool:
-    """Does x_{t+1} = x_t − γ h x_{t−τ} tend to 0? γ > 0 `effective_step`, h > 0 `curvature` of the quadratic, τ ≥ 0.
+    """Does x_{t+1} = x_t − γ h x_{t−τ} tend to 0? τ is the staleness of every step.
 
     A quadratic in more dimensions is stable if it is for its largest curvature, L.
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from numpy.typing import ArrayLike
 
 from asyncfed.theory.bounds.arguments import Curve, as_curve, count, number, whole
+from asyncfed.theory.bounds.meanings import explained
 
 
-def subgradient_bound(
+@explained(effective_step="γ = λ I > 0, for received deltas that are averaged.")
+def hinge_bound(
     *,
     start_distance_squared: float,
     effective_step: float,
@@ -20,10 +22,10 @@ def subgradient_bound(
 
     Convex losses with subgradients of norm ≤ G everywhere (hinge without L2: G = max‖z_i‖); γ = λ I with the received
     deltas averaged; clients uniform, independent of the model; x* any minimiser. Plain mean, all weights equal.
-    From ⟨g, x_t − x*⟩ ≥ F_c(x_t) − F_c(x*) − 2G‖x_t − y‖. d0 ≥ 0, γ > 0, T ≥ 0 (number or array), G ≥ 0, τ ≥ 0, I ≥ 1.
+    From ⟨g, x_t − x*⟩ ≥ F_c(x_t) − F_c(x*) − 2G‖x_t − y‖.
 
-    >>> value = subgradient_bound(start_distance_squared=4, effective_step=.01, last_index=999, largest_subgradient=3,
-    ...                           staleness=2, local_steps=5)
+    >>> value = hinge_bound(start_distance_squared=4, effective_step=.01, last_index=999, largest_subgradient=3,
+    ...                     staleness=2, local_steps=5)
     >>> f"{value:.6g}"
     '0.749'
     """
@@ -32,3 +34,7 @@ def subgradient_bound(
     late = count("staleness", staleness) + (steps - 1) / steps
     noise = step * number("largest_subgradient", largest_subgradient, at_least=0) ** 2 * (0.5 + 2 * late)
     return as_curve(start / (2 * step * (whole("last_index", last_index) + 1)) + noise)
+
+
+subgradient_bound = hinge_bound
+"""The same under the name of its method: it holds for any convex loss with bounded subgradients."""

@@ -16,7 +16,10 @@ from asyncfed.core.errors import ConfigError
 from asyncfed.theory.bounds.arguments import Curve, count, curvature, in_range, number, whole
 from asyncfed.theory.bounds.delayed_sequence import delayed_sequence_rate
 from asyncfed.theory.bounds.local_map import LocalMap, largest_path_learning_rate, local_map
+from asyncfed.theory.bounds.meanings import explained
 from asyncfed.theory.bounds.windows import merges, window_maximum
+
+P_STEP = "η, 0 < η ≤ 1. The server moves by η times a delta, or times the mean of J of them."
 
 
 class DeltaPath(NamedTuple):
@@ -26,23 +29,25 @@ class DeltaPath(NamedTuple):
     floor: float
 
 
+@explained(server_step=P_STEP)
 def delta_condition(*, gain: float, stretch: float, staleness: int, server_step: float = 1.0) -> float:
-    """η K² τ / s: P holds below 1. s `gain` in (0, 1], K `stretch` > 0, τ ≥ 0, 0 < η ≤ 1.
+    """η K² τ / s: P holds below 1.
 
     >>> delta_condition(gain=0.5, stretch=0.5, staleness=1)
     0.5
     """
-    step = number("server_step", server_step, above=0, at_most=1, advice="P is proved for 0 < server_step <= 1.")
+    step = number("server_step", server_step, above=0, at_most=1, advice="P is proved for no other.")
     own = number("gain", gain, above=0, at_most=1)
     return step * number("stretch", stretch, above=0) ** 2 * count("staleness", staleness) / own
 
 
+@explained(server_step=P_STEP)
 def delta_path(
     *, gain: float, stretch: float, fixed_point_gap: float, staleness: int, server_step: float = 1.0
 ) -> DeltaPath:
     """ρ = (1 − ηs + η²K²τ)^(1/(1+2τ)) and the floor b(1 + ηKτ)/(s − ηK²τ), if η K² τ < s.
 
-    s `gain`, K `stretch` from `local_map`; b `fixed_point_gap` ≥ 0; τ ≥ 0; 0 < η ≤ 1.
+    `p_constants` does it from L, μ, λ and I.
 
     >>> of_client = local_map(smoothness=4, strong_convexity=.5, learning_rate=.002, local_steps=5)
     >>> path = delta_path(gain=of_client.gain, stretch=of_client.stretch, fixed_point_gap=.3 * of_client.gain / .5,
@@ -63,6 +68,7 @@ def delta_path(
     return DeltaPath(rate, gap * (1 + server_step * stretch * staleness) / (gain * (1 - ratio)))
 
 
+@explained(server_step=P_STEP)
 def delta_path_bound(
     *,
     gain: float,
@@ -73,7 +79,7 @@ def delta_path_bound(
     num_updates: ArrayLike,
     server_step: float = 1.0,
 ) -> Curve:
-    """P: ‖x_t − x*‖ ≤ ρ^t ‖x_0 − x*‖ + b(1 + ηKτ)/(s − ηK²τ). t `num_updates` ≥ 0, a number or an array.
+    """P: ‖x_t − x*‖ ≤ ρ^t ‖x_0 − x*‖ + b(1 + ηKτ)/(s − ηK²τ), if η K² τ < s. `p_bound` does it from L, μ, λ and I.
 
     From V_{t+1} ≤ (1−ηs) V_t + η b + η K ‖x_t − x_{t−τ}‖ and ‖x_t − x_{t−τ}‖ ≤ η τ (K max_{[t−2τ, t]} V + b).
 
@@ -90,6 +96,7 @@ def delta_path_bound(
     return np.power(path.rate, whole("num_updates", num_updates)) * start + path.floor
 
 
+@explained(server_step=P_STEP)
 def largest_delta_learning_rate(
     *,
     smoothness: float,
@@ -99,9 +106,7 @@ def largest_delta_learning_rate(
     server_step: float = 1.0,
     shape: ArrayLike = 1.0,
 ) -> float:
-    """The λ below which P holds: every smaller λ has η K² τ < s and λ shape_i ≤ 2/(L + μ).
-
-    `shape`: how the I local rates relate to λ, one number or I of them.
+    """The λ below which P holds: every smaller λ has η K² τ < s and λ shape_i ≤ 2/(L + μ). With τ = 0 itself allowed.
 
     >>> f"{largest_delta_learning_rate(smoothness=12.0639, strong_convexity=.885293, local_steps=350, staleness=5):.3e}"
     '3.478e-06'
@@ -135,7 +140,7 @@ def delta_path_recursion(
     num_updates: int,
     server_step: ArrayLike = 1.0,
 ) -> NDArray[np.float64]:
-    """P for steps that change: bounds V_0 … V_n of ‖x_t − x*‖, n = `num_updates`, with no condition on the steps.
+    """P for steps that change: bounds V_0 … V_n of ‖x_t − x*‖, t = 0 … n = `num_updates`, whatever the steps.
 
     V_{t+1} = (1 − η_t s_t) V_t + η_t b_t + η_t K_t Σ_{u=t−τ_t}^{t−1} M_u, with
     M_u = η_u (K_u max_{[u−τ_u, u]} V + b_u) ≥ ‖x_{u+1} − x_u‖: a delta is at most K_u V + b_u long.

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from asyncfed.theory.bounds.arguments import Curve, count, number, whole
+from asyncfed.theory.bounds.meanings import explained
 from asyncfed.theory.bounds.windows import merges, window_maximum
 
 
@@ -23,8 +24,9 @@ class MixingPath(NamedTuple):
     floor: float
 
 
+@explained()
 def mixing_path(*, gain: float, fixed_point_gap: float, staleness: int, mixing: float = 1.0) -> MixingPath:
-    """ρ = (1 − αs)^(1/(1+τ)) and the floor b/s. s `gain` in (0, 1], b `fixed_point_gap` ≥ 0, τ ≥ 0, 0 < α ≤ 1.
+    """ρ = (1 − αs)^(1/(1+τ)) and the floor b/s. `m_constants` does it from L, μ, λ and I.
 
     >>> path = mixing_path(gain=1 - .904610, fixed_point_gap=.057234, staleness=5, mixing=.5)
     >>> f"{path.rate:.6g} {path.floor:.6g}"
@@ -35,6 +37,7 @@ def mixing_path(*, gain: float, fixed_point_gap: float, staleness: int, mixing: 
     return MixingPath(rate, number("fixed_point_gap", fixed_point_gap, at_least=0) / own)
 
 
+@explained()
 def mixing_path_bound(
     *,
     gain: float,
@@ -44,7 +47,7 @@ def mixing_path_bound(
     num_updates: ArrayLike,
     mixing: float = 1.0,
 ) -> Curve:
-    """M: ‖x_t − x*‖ ≤ ρ^t ‖x_0 − x*‖ + b/s. t `num_updates` ≥ 0, a number or an array. Others as `mixing_path`.
+    """M: ‖x_t − x*‖ ≤ ρ^t ‖x_0 − x*‖ + b/s. `m_bound` does it from L, μ, λ and I.
 
     From V_{t+1} ≤ (1−α) V_t + α (q max_{[t−τ, t]} V + b).
 
@@ -68,7 +71,7 @@ def mixing_path_recursion(
     num_updates: int,
     mixing: ArrayLike = 1.0,
 ) -> NDArray[np.float64]:
-    """M for steps that change: bounds V_0 … V_n of ‖x_t − x*‖, n = `num_updates`.
+    """M for steps that change: bounds V_0 … V_n of ‖x_t − x*‖, t = 0 … n = `num_updates`.
 
     V_{t+1} = (1 − α_t) V_t + α_t ((1 − s_t) max_{[t−τ_t, t]} V + b_t).
 

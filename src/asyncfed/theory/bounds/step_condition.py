@@ -10,10 +10,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from asyncfed.theory.bounds.arguments import Curve, as_curve, count, in_range, number
+from asyncfed.theory.bounds.meanings import explained
 
 
+@explained(cohort_size="J ≥ 1, the clients merged in one round.")
 def largest_paper_learning_rate(*, smoothness: float, cohort_size: int, local_steps: int) -> float:
-    """1/(6 L J I), as printed in Lemma 5. L > 0; J, I ≥ 1.
+    """1/(6 L J I), as printed in Lemma 5.
 
     >>> f"{largest_paper_learning_rate(smoothness=12.0639, cohort_size=5, local_steps=50):.6g}"
     '5.52613e-05'
@@ -22,8 +24,9 @@ def largest_paper_learning_rate(*, smoothness: float, cohort_size: int, local_st
     return 1 / (6 * number("smoothness", smoothness, above=0) * clients * count("local_steps", local_steps, at_least=1))
 
 
+@explained()
 def largest_averaging_learning_rate(*, smoothness: float, local_steps: int) -> float:
-    """1/(6 L I): the condition of Lemma 5 read for a server that averages the J deltas. L > 0, I ≥ 1.
+    """1/(6 L I): the condition of Lemma 5 read for a server that averages the J deltas.
 
     >>> largest_averaging_learning_rate(smoothness=1, local_steps=1)
     0.16666666666666666
@@ -31,8 +34,12 @@ def largest_averaging_learning_rate(*, smoothness: float, local_steps: int) -> f
     return largest_paper_learning_rate(smoothness=smoothness, cohort_size=1, local_steps=local_steps)
 
 
+@explained(
+    learning_rate="λ > 0 of the local steps, a number or an array of rates to compare.",
+    cohort_size="J ≥ 1, the clients merged in one round.",
+)
 def step_excess(*, learning_rate: ArrayLike, smoothness: float, cohort_size: int, local_steps: int) -> Curve:
-    """6 L J I λ: the factor by which a rate exceeds the paper's condition; up to 1 it is met. λ > 0.
+    """6 L J I λ: the factor by which a rate exceeds the paper's condition; up to 1 it is met.
 
     With `cohort_size=1` it is the factor for a server that averages.
 
@@ -43,6 +50,7 @@ def step_excess(*, learning_rate: ArrayLike, smoothness: float, cohort_size: int
     return as_curve(in_range("learning_rate", learning_rate, above=0) / limit)
 
 
+@explained(base_learning_rate="γ_0 > 0, the rate of round 1.", cohort_size="J ≥ 1, the clients merged in one round.")
 def met_from_round(*, base_learning_rate: float, smoothness: float, cohort_size: int, local_steps: int) -> int:
     """The first round, counted from 1, in which γ_0/√round meets the paper's condition: ⌈(6 L J I γ_0)²⌉, at least 1.
 

@@ -8,27 +8,33 @@ from numpy.typing import ArrayLike, NDArray
 from asyncfed.theory.bounds.arguments import Curve, as_curve, count, number, whole
 
 
-def remaining(*, contraction: float, last_index: ArrayLike) -> Curve:
+def remaining(*, contraction: float, last_index: ArrayLike, called: str = "contraction", advice: str = "") -> Curve:
     """a = (1 − x)^(T+1), `contraction` x in (0, 1), `last_index` T ≥ 0.
+
+    An x that is out of range is `called` what the caller made it of.
 
     >>> remaining(contraction=0.5, last_index=[0, 1])
     array([0.5 , 0.25])
     """
-    return as_curve(np.exp(log_remaining(contraction, last_index)))
+    return as_curve(np.exp(log_remaining(contraction, last_index, called, advice)))
 
 
-def averaged_remaining(*, contraction: float, last_index: ArrayLike) -> Curve:
+def averaged_remaining(
+    *, contraction: float, last_index: ArrayLike, called: str = "contraction", advice: str = ""
+) -> Curve:
     """a/(1 − a) for a = (1 − x)^(T+1): the share of the start left in the average with weights (1 − x)^−(t+1).
+
+    Arguments as `remaining`.
 
     >>> averaged_remaining(contraction=0.5, last_index=1)
     0.3333333333333333
     """
     with np.errstate(over="ignore"):
-        return as_curve(1 / np.expm1(-log_remaining(contraction, last_index)))
+        return as_curve(1 / np.expm1(-log_remaining(contraction, last_index, called, advice)))
 
 
 def growing_weights(*, contraction: float, last_index: int) -> NDArray[np.float64]:
-    """The weights (1 − x)^−(t+1), t = 0 … T, scaled to sum to 1. `contraction` x in (0, 1), `last_index` T ≥ 0.
+    """The weights (1 − x)^−(t+1) of x_0 … x_T, scaled to sum to 1. `contraction` x in (0, 1), `last_index` T ≥ 0.
 
     >>> growing_weights(contraction=0.5, last_index=2)
     array([0.14285714, 0.28571429, 0.57142857])
@@ -40,7 +46,7 @@ def growing_weights(*, contraction: float, last_index: int) -> NDArray[np.float6
     return relative / float(relative.sum())
 
 
-def log_remaining(contraction: float, last_index: ArrayLike) -> Curve:
+def log_remaining(contraction: float, last_index: ArrayLike, called: str, advice: str) -> Curve:
     """(T + 1) log(1 − x), which does not underflow."""
-    shrink = number("contraction", contraction, above=0, below=1, advice="Take a smaller learning_rate.")
+    shrink = number(called, contraction, above=0, below=1, advice=advice)
     return (whole("last_index", last_index) + 1) * np.log1p(-shrink)

@@ -432,3 +432,17 @@ def test_an_error_in_training_says_whose_batch_it_was():
     with pytest.raises(ValueError) as raised:
         problem.local_train(problem.init(0), 0, af.Work(batch_size=8), 0)
     assert "a client of 9 rows, its last batch of 1" in raised.value.__notes__[0]
+
+
+# ---- shards ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["stacked perceptron", "recurrent"])
+def test_a_shard_trains_to_the_bits_of_the_whole_problem_and_holds_only_its_own_rows(name):
+    problem = CASES[name]()
+    shard = problem.shard(1)
+    start, work = problem.init(0), af.Work(epochs=2, batch_size=4, learning_rate=0.05)
+    assert shard.num_examples == problem.num_examples[1]
+    assert shard.train(start, work, 9).tobytes() == problem.local_train(start, 1, work, 9).tobytes()
+    x, first = problem.clients.x, problem.clients.offsets
+    assert sum(array.nbytes for array in shard._given[2:4]) <= x[first[1] : first[2]].nbytes * 2

@@ -116,6 +116,13 @@ class TorchProblem:
         params: Array = torch.cat([t.detach().reshape(-1) for t in tensors.values()]).cpu().numpy()
         return params
 
+    def shard(self, client: int) -> TorchShard:
+        """This client's part of the problem, with a copy of its own rows and nothing of anybody else's."""
+        first, last = self._range(client)
+        model_fn, loss_fn, *_, together = self._given
+        x, y = (np.array(column[first:last]) for column in (self.clients.x, self.clients.y))
+        return TorchShard(model_fn, loss_fn, x, y, together)
+
     def module(self, params: Array) -> nn.Module:
         """A module of your own with these params, on the CPU and ready to predict."""
         module = deepcopy(self._template).cpu().eval()
@@ -381,6 +388,26 @@ class TorchProblem:
         if not 0 <= client < self.num_clients:
             raise ConfigError(f"There is no client {client}; clients are 0 … {self.num_clients - 1}.")
         return int(self._offsets[client]), int(self._offsets[client + 1])
+
+
+class TorchShard:
+    """A module and one client's rows: a `ClientShard`, which trains to the bits of the whole problem."""
+
+    def __init__(
+        self, model_fn: ModelFunction, loss_fn: str | Callable[..., Tensor], x: Array, y: Array, together: bool
+    ) -> None:
+        self._given = (model_fn, loss_fn, x, y, together)
+        self._alone = TorchProblem(model_fn, loss_fn, [(x, y)], together=together)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return TorchShard, self._given
+
+    @property
+    def num_examples(self) -> int:
+        return int(self._alone.num_examples[0])
+
+    def train(self, params: Array, work: Work, key: int) -> Array:
+        return self._alone.local_train(params, 0, work, key)
 
 
 def _tensors(module: nn.Module) -> dict[str, Tensor]:

@@ -24,6 +24,7 @@ TORCH_EXAMPLES = {"digits_cnn.py", "own_module.py", "wind_lstm.py"}  # see test_
 EXAMPLES = sorted(
     path for path in (ROOT / "examples").glob("*.py") if path.name != "demo.py" and path.name not in TORCH_EXAMPLES
 )
+LONG_EXAMPLES = {"flights_by_carrier.py"}
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -86,7 +87,13 @@ def test_code_runs_and_prints_what_is_shown(path, tmp_path, monkeypatch):
             raise AssertionError(f'{where}: "{language}" blocks are not checked; use python, text, console or toml.')
 
 
-@pytest.mark.parametrize("path", EXAMPLES, ids=name_of)
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param(path, marks=[pytest.mark.slow] * (path.name in LONG_EXAMPLES), id=name_of(path))
+        for path in EXAMPLES
+    ],
+)
 def test_examples_print_what_lies_beside_them(path, tmp_path):
     done = subprocess.run([sys.executable, str(path)], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

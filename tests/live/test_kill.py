@@ -153,6 +153,7 @@ def check_whole(path, updates):
     assert verification.ok, verification.lines
 
 
+@pytest.mark.slow
 def test_a_server_that_is_killed_ends_as_if_it_had_not_been(tmp_path):
     path = tmp_path / "live.sqlite"
     kill_and_resume(path, 1, 1500, np.random.default_rng(0))

@@ -95,6 +95,7 @@ def run_command(out, *options):
     return [sys.executable, "-m", "asyncfed.cli", "reproduce", "--quick", "--out", str(out), *options]
 
 
+@pytest.mark.slow
 def test_ctrl_c_stops_within_a_moment_and_says_how_to_go_on(tmp_path):
     going = subprocess.Popen(
         run_command(tmp_path, "--only", "9", "--seeds", "50"),

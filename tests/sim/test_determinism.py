@@ -116,6 +116,7 @@ def wait_for_a_checkpoint(out: Path) -> None:
     raise AssertionError("the run never wrote a checkpoint")
 
 
+@pytest.mark.slow
 def test_killed_with_minus_nine_at_several_moments_and_resumed(tmp_path):
     """A real process, `kill -9` at random moments, resumed by real processes until it ends."""
     base = replace(experiment(STRATEGIES["afl"], updates=150_000, clients=60), evaluation=Evaluation(every=500))

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import islice
 from typing import NamedTuple
 
@@ -321,18 +321,30 @@ def _plan(group: list[Ticket], batch: int, momentum: float, like: Tensor) -> Pla
     for place, ticket in enumerate(group):
         work, own = ticket.work, ticket.steps
         fill_schedule(ticket.key, ticket.num_rows, ticket.first, work.epochs, batch, rows[place], weights[place])
-        epochs = np.arange(own) // (own // work.epochs)
-        rates[place, :own, 0] = work.learning_rate / (epochs + 1.0) ** work.decay
+        rates[place, :own, 0] = _rates(work, own)
         proximal[place] = work.proximal
         active[:own] += 1
     if not momentum:
         weights *= rates
-    pulls = proximal if momentum else proximal * rates
+    pulled = bool(proximal.any())
+    pulls = np.broadcast_to(proximal, rates.shape) if momentum else proximal * rates
     return Plan(
         rows=torch.from_numpy(rows),
         weights=torch.from_numpy(weights).to(like.dtype),
-        rates=torch.from_numpy(rates).to(like.dtype),
-        pulls=torch.from_numpy(pulls * np.ones_like(rates)).to(like.dtype),
-        pulled=bool(proximal.any()),
+        rates=torch.from_numpy(rates).to(like.dtype) if momentum else _NOT_READ,
+        pulls=torch.from_numpy(pulls.copy()).to(like.dtype) if pulled else _NOT_READ,
+        pulled=pulled,
         active=active.tolist(),
     )
+
+
+_NOT_READ = torch.empty(0)
+"""In place of what a group without momentum, or without a proximal term, has no use for."""
+
+
+@lru_cache(maxsize=256)
+def _rates(work: Work, steps: int) -> Array:
+    """The step of each mini-batch; the same works come again and again."""
+    epochs = np.arange(steps) // (steps // work.epochs)
+    rates: Array = work.learning_rate / (epochs + 1.0) ** work.decay
+    return rates

@@ -230,7 +230,9 @@ def test_a_node_dies_one_comes_and_the_server_is_restarted(network, app, experim
     assert {json.loads(row[8]) for row in events(journal, "lost")} >= {"the server was restarted"}
     assert run.verdict == "finished"
     undisturbed = af.run(experiment)
-    assert run.evaluations["objective"][-1] < 1.1 * undisturbed.evaluations["objective"][-1]
+    first, last = undisturbed.evaluations["objective"][[0, -1]]
+    assert first > 1000 * last
+    assert run.evaluations["objective"][-1] < 1.5 * last  # whose update came last differs, and it weighs most
     verification = af.verify(journal)
     assert verification.ok, verification.lines
 

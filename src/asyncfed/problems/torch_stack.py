@@ -128,8 +128,8 @@ class Slots:
         stride = sum(outputs * inputs + outputs for outputs, inputs in self._sizes)
         self.tensor = torch.zeros(count, stride, dtype=dtype)
         self._parts = self.parts(count)
-        if classes:  # outputs that are not there must never be the answer
-            self._parts[-1][1][:, layers[-1].outputs :] = _IMPOSSIBLE
+        # Outputs that are not there must never be the answer.
+        self._fillings = [0.0] * (len(layers) - 1) + [_IMPOSSIBLE if classes else 0.0]
 
     def parts(self, count: int) -> list[tuple[Tensor, Tensor]]:
         """Each layer's (weight, bias) of the first `count` slots: (k, outputs, inputs) and (k, outputs)."""
@@ -142,8 +142,13 @@ class Slots:
         return found
 
     def load(self, rows: Sequence[Array]) -> None:
-        for layer, (weight, bias) in zip(self._layers, self._arrays, strict=True):
+        """Params into the first slots; what is filled up is made anew, for a training that diverged spoils it too."""
+        used = len(rows)
+        for layer, filling, (weight, bias) in zip(self._layers, self._fillings, self._arrays, strict=True):
             size = layer.outputs * layer.inputs
+            weight[:used, layer.outputs :] = 0.0
+            weight[:used, : layer.outputs, layer.inputs :] = 0.0
+            bias[:used, layer.outputs :] = filling
             for slot, row in enumerate(rows):
                 values = row[layer.weight : layer.weight + size].reshape(layer.outputs, layer.inputs)
                 weight[slot, : layer.outputs, : layer.inputs] = values

@@ -13,7 +13,7 @@ from asyncfed.core.staleness import NoDiscount
 from asyncfed.core.types import Budget, Work
 from asyncfed.data import Clients, Holdout
 from asyncfed.delays import FunctionDelays
-from asyncfed.local_performance import effective_weights
+from asyncfed.local_performance import weights_in_merges
 from asyncfed.report.client_table import client_figure, loss_of_worst_tenth, worst_tenth
 from asyncfed.strategies import AFL, FedAsync, FedBuff
 
@@ -153,7 +153,7 @@ def test_effective_weights_count_what_merges_gave(two_worlds):
 def test_in_a_mean_of_latest_models_everybody_heard_weighs_the_same(two_worlds):
     run = run_of(two_worlds, AFL(concurrency=4, work=WORK), rounds=30)
     np.testing.assert_allclose(run.clients["weight"], 1 / 8)
-    assert effective_weights([], 3).tolist() == [0.0, 0.0, 0.0]
+    assert weights_in_merges([], 3).tolist() == [0.0, 0.0, 0.0]
 
 
 def test_the_worst_tenth():

@@ -38,10 +38,10 @@ def local_performance(
     minimises its own loss, where there is one, or else one trained from the same start, at the strategy's base rate,
     for as many epochs as a client was merged for on average (`alone_epochs`; 0 for the former). `gain` is
     `alone − loss`, positive where federating paid. `weight` is the client's effective weight in what was minimised:
-    its share of all weights that merges gave; see `effective_weights`.
+    its share of all weights that merges gave; see `weights_in_merges`.
     """
     able = scoring(problem)
-    return _table(experiment, able, params, merges, effective_weights(events, able.num_clients), threads)
+    return _table(experiment, able, params, merges, weights_in_merges(events, able.num_clients), threads)
 
 
 def scoring(problem: Problem) -> ScoringProblem:
@@ -120,7 +120,7 @@ def _optimum(problem: ScoringProblem, client: int) -> np.ndarray | None:
         return None
 
 
-def effective_weights(events: Iterable[tuple[Any, ...]], num_clients: int) -> np.ndarray:
+def weights_in_merges(events: Iterable[tuple[Any, ...]], num_clients: int) -> np.ndarray:
     """Each client's share of all weights that merges gave, by the journal: what the objective minimised leans to.
 
     Where every client's latest model is averaged (`latest_average`), a client that was heard has its weight in that

@@ -22,7 +22,8 @@ from asyncfed.running import run as run_experiment
 from asyncfed.running import usable_cores
 from asyncfed.sim.evaluation import Evaluation
 from asyncfed.theory.constants import Constants, constants
-from asyncfed.theory.guarantees import Guarantee, admissible, guarantees
+from asyncfed.theory.guarantee import Guarantee
+from asyncfed.theory.guarantees import admissible, guarantees
 from asyncfed.theory.lights import Light, lights
 from asyncfed.theory.linear_data import LinearData
 from asyncfed.theory.setting import Setting

@@ -13,8 +13,11 @@ from asyncfed.problems.linear import Linear
 from asyncfed.run import Run
 from asyncfed.sim.trajectory import Trajectory, follow
 from asyncfed.theory.bounds import client_drift_bound
+from asyncfed.theory.conditions import step_curvature
 from asyncfed.theory.constants import Constants
-from asyncfed.theory.guarantees import CORRECTED, Guarantee, guarantees, step_curvature
+from asyncfed.theory.guarantee import Guarantee
+from asyncfed.theory.guarantees import guarantees
+from asyncfed.theory.mean_guarantees import CORRECTED
 from asyncfed.theory.pathwise import Merged, TicketMap, along_deltas, along_latest, along_models
 from asyncfed.theory.setting import Setting
 

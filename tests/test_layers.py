@@ -69,8 +69,8 @@ CONFINED = {
     "msgspec": ("core/record.py",),
     "tomli_w": ("experiment.py",),
     "sqlite3": ("store/",),
-    "rich": ("cli.py", "report/"),
-    "typer": ("cli.py",),
+    "rich": ("cli.py", "cli_flower.py", "report/"),
+    "typer": ("cli.py", "cli_flower.py"),
     "pyarrow": ("data/table_files.py", "report/export.py"),
     "sklearn": ("data/built_in.py",),
     "plotly": ("report/page",),
@@ -84,6 +84,8 @@ CONFINED = {
     "cryptography": ("live/flower/credentials.py",),
 }
 """Each dependency is imported in one place."""
+
+COMMAND_LINE = ("cli.py", "cli_flower.py")
 
 ABOVE_THE_TOP = {"reproduce", "certificates", "live.flower"}
 """Rooms made of whole experiments: they may import the top layer, and only the command line imports them."""
@@ -192,7 +194,7 @@ def test_nothing_imports_the_command_line(module):
     assert not [name for name in inside(module) if room_of(name) == "cli"]
 
 
-@pytest.mark.parametrize("module", [module for module in MODULES if module != "cli.py"])
+@pytest.mark.parametrize("module", [module for module in MODULES if module not in COMMAND_LINE])
 def test_only_the_command_line_knows_the_rooms_above_the_top_layer(module):
     above = [name for name in inside(module) if room_of(name) in ABOVE_THE_TOP]
     if room_of(module) not in ABOVE_THE_TOP:
@@ -206,11 +208,10 @@ def test_rooms_do_not_know_the_top_layer(module):
     assert not [name for name in inside(module) if room_of(name) in top - {"__init__"}]
 
 
-def test_the_command_line_uses_public_names_only():
-    if "cli.py" not in MODULES:
-        pytest.skip("there is no command line yet")
-    private = [name for name in inside("cli.py") if any(map(is_private, name.split(".")))]
-    deep = [name for name in inside("cli.py") if room_of(name) in ("kernels", "sim", "combine")]
+@pytest.mark.parametrize("module", COMMAND_LINE)
+def test_the_command_line_uses_public_names_only(module):
+    private = [name for name in inside(module) if any(map(is_private, name.split(".")))]
+    deep = [name for name in inside(module) if room_of(name) in ("kernels", "sim", "combine")]
     assert not private + deep
 
 

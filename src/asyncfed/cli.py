@@ -16,14 +16,12 @@ from rich.table import Table
 
 from asyncfed import certificates, deploying, running
 from asyncfed.certificates.paper_setting import paper_sentence
+from asyncfed.cli_flower import flower
 from asyncfed.compare import compare as compare_strategies
 from asyncfed.core.errors import AsyncFedError, ConfigError, JournalError
 from asyncfed.core.record import replace
 from asyncfed.experiment import Experiment, changed, read_toml, to_toml
 from asyncfed.live.checks import Limits
-from asyncfed.live.flower import certificates as flower_authority
-from asyncfed.live.flower import federation, node_key
-from asyncfed.live.flower.new_app import write_app
 from asyncfed.live.local.engine import LocalEngine
 from asyncfed.presets import (
     BUILT_IN,
@@ -383,63 +381,7 @@ def presets(name: Annotated[str | None, typer.Argument(help="Print this preset a
         console.print(table, "")
 
 
-flower = typer.Typer(help="Run an experiment over the network, on Flower.", no_args_is_help=True)
 app.add_typer(flower, name="flower")
-Nodes = Annotated[int, typer.Option(help="How many nodes there are, one client each.")]
-
-
-@flower.command("new")
-def flower_new(
-    folder: Annotated[Path, typer.Argument(help="The app's folder, new or empty.")], nodes: Nodes = 3
-) -> None:
-    """Write a small Flower app to begin with."""
-    for file in write_app(folder, nodes):
-        console.print(f"wrote {file}", highlight=False, soft_wrap=True)
-
-
-@flower.command("up")
-def flower_up(
-    nodes: Nodes = 3,
-    folder: Annotated[Path, typer.Option(help="Where certificates, keys, logs and state go.")] = Path("federation"),
-    port: Annotated[int | None, typer.Option(help="The SuperLink's port (default: a free one).")] = None,
-    restart_proof: Annotated[
-        bool, typer.Option("--restart-proof", help="Let runs outlive a SuperLink that is restarted.")
-    ] = False,
-) -> None:
-    """Start a SuperLink and SuperNodes on this machine, with TLS and node keys, until Ctrl-C."""
-    starting = console.status("starting")
-    starting.start()
-    try:
-        with federation(folder, nodes, restart_proof=restart_proof, port=port) as here:
-            starting.stop()
-            console.print(f"SuperLink at {here.address}, {nodes} nodes, files in {here.folder}", soft_wrap=True)
-            console.print("to run an app, in another terminal:", style="dim")
-            console.print(f"  FLWR_HOME={here.home} flwr run APP asyncfed --stream", highlight=False, soft_wrap=True)
-            here.wait(lambda text: complaints.print(text, highlight=False, soft_wrap=True))
-    except KeyboardInterrupt:
-        complaints.print("stopped")
-    finally:
-        starting.stop()
-
-
-@flower.command("certificates")
-def flower_certificates(
-    hosts: Annotated[list[str], typer.Argument(help="Names and addresses that nodes reach the SuperLink by.")],
-    folder: Annotated[Path, typer.Option(help="Where to write them.")] = Path("certificates"),
-) -> None:
-    """Make a certificate authority of your own and the SuperLink's certificate."""
-    flower_authority(folder, tuple(hosts))
-    console.print(
-        f"wrote {folder}/server.crt for {', '.join(hosts)}; nodes need {folder}/ca.crt and nothing else of it"
-    )
-
-
-@flower.command("key")
-def flower_key(
-    file: Annotated[Path, typer.Argument(help="The private key's file; .pub is appended for the other.")],
-) -> None:
-    """Make a node's key: the private one stays on the node, the public one is registered with the SuperLink."""
-    console.print(f"wrote {file}, which never leaves this machine, and {node_key(file)}", soft_wrap=True)
 
 
 def _version(wanted: bool) -> None:

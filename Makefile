@@ -30,7 +30,7 @@ test-slow: $(STAMP)
 	touch $@
 
 test-flower: .venv-flower/.installed
-	.venv-flower/bin/pytest -m "flower or not slow" tests/live/flower tests/test_cli.py --durations=3 $(PYTEST)
+	.venv-flower/bin/pytest -m "flower or not slow" tests/flower tests/cli/test_cli.py --durations=3 $(PYTEST)
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

@@ -2,4 +2,4 @@
 
 from importlib.util import find_spec
 
-collect_ignore_glob = [] if find_spec("flwr") else ["src/asyncfed/live/flower/*", "tests/live/flower"]
+collect_ignore_glob = [] if find_spec("flwr") else ["src/asyncfed/flower/*", "tests/flower"]

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import asyncfed as af
 from asyncfed.problems.linear import Linear
-from asyncfed.running import CHECKPOINT_SECONDS, Progress
+from asyncfed.runs.simulate import CHECKPOINT_SECONDS, Progress
 from benchmarks.probes import Probe
 from benchmarks.workloads import crowd, w2_strategies
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import asyncfed as af
-from asyncfed.core.schedule import ConstantRate
+from asyncfed.strategies.schedules import ConstantRate
 from benchmarks.outcome import Line, Outcome
 
 GOAL = 500.0

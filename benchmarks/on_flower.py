@@ -11,9 +11,9 @@ from itertools import pairwise
 from pathlib import Path
 from statistics import median
 
-from asyncfed.live.flower import federation
-from asyncfed.live.flower.federation import CONNECTION
-from asyncfed.live.flower.new_app import write_app
+from asyncfed.flower import federation
+from asyncfed.flower.local_federation import CONNECTION
+from asyncfed.flower.new_app import write_app
 from asyncfed.store.journal import Journal
 from asyncfed.store.schema import REPORT
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncfed as af
 from asyncfed.core.record import replace
 from asyncfed.core.types import Budget, Work
-from asyncfed.sim.evaluation import Evaluation
+from asyncfed.engine.evaluation import Evaluation
 from asyncfed.strategies import AFL, FedAsync, FedAvg, FedBuff, ShippedStrategy
 
 UNWATCHED = Evaluation(every=0, distance=False)

@@ -21,14 +21,14 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 import asyncfed as af
-from asyncfed.compare import Comparison, compare
+from asyncfed.analysis.comparison import Comparison, compare
 from asyncfed.core.record import replace
-from asyncfed.core.schedule import ConstantRate, DelayAware
 from asyncfed.delays import Delays, Device, LogNormal
-from asyncfed.report.comparison_figure import draw_comparison, draw_time_to_target
-from asyncfed.report.run_figure import draw_run
-from asyncfed.report.tables import comparison_row, comparison_table, ratio_words
+from asyncfed.report.figures.comparison_figure import draw_comparison, draw_time_to_target
+from asyncfed.report.figures.run_figure import draw_run
+from asyncfed.report.terminal.run_tables import comparison_row, comparison_table, ratio_words
 from asyncfed.strategies import ShippedStrategy
+from asyncfed.strategies.schedules import ConstantRate, DelayAware
 
 FOLDER = Path("runs/demo")
 SLOW_CLIENTS = Delays(

@@ -7,9 +7,13 @@ import pytest
 from hypothesis import settings
 
 import asyncfed as af
+from asyncfed.core.random import draw_key, purpose_key
 from asyncfed.core.types import Budget, Work
 from asyncfed.data import InOrder, PaperRegression
+from asyncfed.delays import Timing
+from asyncfed.store.schema import EVENT_COLUMNS, KIND_NAMES
 from asyncfed.strategies import AFL
+from asyncfed.strategies.schedules import ConstantRate
 
 settings.register_profile("unhurried", deadline=None)  # a busy machine is no reason to fail
 settings.load_profile("unhurried")
@@ -45,7 +49,7 @@ def small():
 @pytest.fixture
 def cli(monkeypatch, capsys):
     """`cli("run", ...)`: the command line as a process would run it; gives its exit code, output and complaints."""
-    from asyncfed.cli import main
+    from asyncfed.cli.app import main
 
     def call(*arguments):
         monkeypatch.setattr(sys, "argv", ["asyncfed", *map(str, arguments)])
@@ -59,3 +63,103 @@ def cli(monkeypatch, capsys):
         return SimpleNamespace(code=code, out=" ".join(out.split()), err=" ".join(err.split()), raw=out)
 
     return call
+
+
+# ---- tiny runs whose every moment can be worked out by hand, and an independent simulator to compare with ----
+
+WORK = Work(epochs=1, batch_size=4, learning_rate=0.01)
+
+
+class ScriptedDelays:
+    """A delay model that reads from a table: `timings[ticket]` is (download, compute, upload), else `usual`."""
+
+    def __init__(self, timings=(), usual=(0.0, 1.0, 0.0), lost=(), give_up=None, watts=45.0):
+        self.timings, self.usual, self.lost, self.give_up, self.power = dict(timings), usual, lost, give_up, watts
+
+    def timing(self, client, ticket, work, num_examples):
+        return Timing(*self.timings.get(ticket, self.usual), ticket in self.lost)
+
+    def watts(self, client):
+        return self.power
+
+    def finish_compute(self, client, start, seconds):
+        return start + seconds
+
+    def lost_after(self, client, ticket, timing):
+        return self.give_up if self.give_up is not None else timing.compute
+
+
+@pytest.fixture
+def scripted():
+    """`scripted({ticket: seconds})`: delays of which only the computing time differs from ticket to ticket."""
+
+    def make(seconds=(), **how):
+        return ScriptedDelays({t: (0.0, s, 0.0) for t, s in dict(seconds).items()}, **how)
+
+    make.parts = ScriptedDelays
+    return make
+
+
+@pytest.fixture
+def tiny():
+    """An experiment on 8 rows per client, with deltas averaged and a rate that never changes."""
+
+    def make(clients=3, strategy=None, concurrency=None, **how):
+        default = AFL(concurrency=concurrency or clients, aggregate="delta_mean", work=WORK, schedule=ConstantRate())
+        settings = {
+            "num_clients": clients,
+            "data": PaperRegression(num_samples=8 * clients),
+            "split": InOrder(),
+            "strategy": default if strategy is None else strategy,
+            "budget": Budget(updates=6),
+        }
+        return af.Experiment(**{**settings, **how})
+
+    return make
+
+
+@pytest.fixture
+def events():
+    """`events(run, "report", ...)`: its events of these kinds (or all), in order, by the names of their fields."""
+
+    def read(run, *kinds):
+        rows = [SimpleNamespace(**dict(zip(EVENT_COLUMNS, row, strict=True))) for row in run.journal.event_rows()]
+        for row in rows:
+            row.kind = KIND_NAMES[row.kind]
+        return [row for row in rows if not kinds or row.kind in kinds]
+
+    return read
+
+
+@pytest.fixture
+def naive_afl():
+    """AFL `delta_mean` with everybody at work, trained one by one in a plain loop.
+
+    Answers with the final model and, for each merge, (ticket, client, start, model before the merge, time, staleness).
+    Whoever reports is the only idle client, so it gets the next ticket; only the order of the first tickets is drawn.
+    """
+
+    def simulate(problem, delays, first_clients, work, seed, updates):
+        x, key, version, now = problem.init(seed), purpose_key(seed, "train"), 0, 0.0
+        at_work, next_ticket, merges = {}, 0, []
+
+        def hand_out(client):
+            nonlocal next_ticket
+            timing = delays.timing(client, next_ticket, work, int(problem.num_examples[client]))
+            arrival = now + timing.download + timing.compute + timing.upload
+            at_work[next_ticket] = (arrival, client, x, version)
+            next_ticket += 1
+
+        for client in first_clients:
+            hand_out(client)
+        while len(merges) < updates:
+            ticket = min(at_work, key=lambda t: (at_work[t][0], t))
+            now, client, start, base = at_work.pop(ticket)
+            merges.append((ticket, client, start, x, now, version - base))
+            trained = problem.local_train(start, client, work, draw_key(key, client, ticket))
+            x = x + (trained - start) * (1.0 / len(first_clients))
+            version += 1
+            hand_out(client)
+        return x, merges
+
+    return simulate

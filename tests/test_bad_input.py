@@ -292,7 +292,7 @@ def test_a_diverging_run_is_kept_and_says_so(cli, small, tmp_path):
 
 
 def test_a_starving_run_is_kept_and_says_so(cli, small, tmp_path):
-    from asyncfed.sim.plan import Churn
+    from asyncfed.engine.plan import Churn
 
     toml, out = tmp_path / "empty.toml", tmp_path / "run.sqlite"
     toml.write_text(af.to_toml(small(churn=tuple(Churn(time=0.5, client=c, event="leave") for c in range(4)))))

@@ -13,7 +13,7 @@ from typing import get_args, get_type_hints
 import msgspec
 import pytest
 
-from asyncfed import cli
+from asyncfed.cli import app as cli
 from asyncfed.core.record import Config
 from asyncfed.experiment import Experiment
 

@@ -9,17 +9,17 @@ from hypothesis import strategies as st
 import asyncfed as af
 from asyncfed.core.errors import ConfigError, JournalError
 from asyncfed.core.record import replace, to_plain
-from asyncfed.core.sampling import UniformAll, Weighted
-from asyncfed.core.schedule import DelayAware
-from asyncfed.core.staleness import Hinge
 from asyncfed.core.types import Budget, Work
 from asyncfed.data import LabelDirichlet
 from asyncfed.delays import Availability, Delays, Device, Exponential, LogNormal
+from asyncfed.engine.evaluation import Evaluation
+from asyncfed.engine.plan import Churn
 from asyncfed.experiment import changed, differences, from_dict, stored
 from asyncfed.presets import DELAYS, PRESETS, STRATEGIES, delays_named, preset
-from asyncfed.sim.evaluation import Evaluation
-from asyncfed.sim.plan import Churn
 from asyncfed.strategies import AFL, FedAsync, FedAvg
+from asyncfed.strategies.discounts import Hinge
+from asyncfed.strategies.samplers import UniformAll, Weighted
+from asyncfed.strategies.schedules import DelayAware
 
 EVERYTHING = af.Experiment(
     name="every key",

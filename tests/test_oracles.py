@@ -6,17 +6,17 @@ import pytest
 import asyncfed as af
 from asyncfed.core.random import draw_key, purpose_key
 from asyncfed.core.record import replace
-from asyncfed.core.sampling import ShuffledCycle
-from asyncfed.core.schedule import ConstantRate, DelayAware
-from asyncfed.core.staleness import NoDiscount, Polynomial
 from asyncfed.core.types import Budget, Work
 from asyncfed.data import IID, PaperRegression
 from asyncfed.delays import Constant, Delays, Exponential
+from asyncfed.engine.evaluation import Evaluation
 from asyncfed.kernels.losses import loss_code
 from asyncfed.kernels.reference import train_one
 from asyncfed.problems.linear import LinearModel
-from asyncfed.sim.evaluation import Evaluation
 from asyncfed.strategies import AFL, CyclicWeightTransfer, FedAsync, FedAvg, FedBuff, PublishedScripts
+from asyncfed.strategies.discounts import NoDiscount, Polynomial
+from asyncfed.strategies.samplers import ShuffledCycle
+from asyncfed.strategies.schedules import ConstantRate, DelayAware
 
 WORK = Work(epochs=2, batch_size=8, learning_rate=0.01)
 STEADY = ConstantRate()

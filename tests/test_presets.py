@@ -4,7 +4,6 @@ import pytest
 
 from asyncfed.core.errors import ConfigError
 from asyncfed.core.record import replace
-from asyncfed.core.schedule import ConstantRate, DelayAware
 from asyncfed.core.types import Budget, Work
 from asyncfed.data import LabelDirichlet, PaperClassification, PaperRegression, Published, QuantileDirichlet
 from asyncfed.delays import Constant, Delays, published_laptop
@@ -19,6 +18,7 @@ from asyncfed.presets import (
     svm,
 )
 from asyncfed.strategies import AFL, CyclicWeightTransfer, FedAsync, FedAvg, FedBuff, PublishedScripts
+from asyncfed.strategies.schedules import ConstantRate, DelayAware
 
 PAPER = {
     regression: (PaperRegression, 50, 0.001, 400, "least_squares", QuantileDirichlet),

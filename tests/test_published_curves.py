@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from asyncfed import presets
-from asyncfed.compare import compare
+from asyncfed.analysis.comparison import compare
 from asyncfed.core.record import replace
 from asyncfed.delays import heavy_tailed
-from asyncfed.sim.evaluation import Evaluation
+from asyncfed.engine.evaluation import Evaluation
 
 PUBLISHED = json.loads((Path(__file__).parent / "published_losses.json").read_text())
 SEEDS = range(40)

@@ -7,22 +7,22 @@
 """
 
 from asyncfed import data, delays, errors, presets, problems, strategies
+from asyncfed.analysis.comparison import Comparison, compare
 from asyncfed.certificates import Certificate, certify
-from asyncfed.compare import Comparison, compare
 from asyncfed.core.record import replace
-from asyncfed.core.schedule import ConstantRate, DelayAware
 from asyncfed.core.types import Budget, Work
-from asyncfed.deploying import resume_live, run_live
+from asyncfed.engine.evaluation import Evaluation
+from asyncfed.engine.plan import Churn
+from asyncfed.engine.stopping import Stopping
 from asyncfed.experiment import Experiment, from_toml, read_toml, to_toml
 from asyncfed.live.checks import Limits
-from asyncfed.live.local.engine import LocalEngine
-from asyncfed.run import Run, load
-from asyncfed.running import resume, run, verify
-from asyncfed.sim.evaluation import Evaluation
-from asyncfed.sim.plan import Churn
-from asyncfed.sim.stopping import Stopping
+from asyncfed.live.local.local_engine import LocalEngine
+from asyncfed.runs.live import resume_live, run_live
+from asyncfed.runs.result import Run, load
+from asyncfed.runs.simulate import resume, run, verify
+from asyncfed.runs.workers import Workers
+from asyncfed.strategies.schedules import ConstantRate, DelayAware
 from asyncfed.version import __version__
-from asyncfed.workers import Workers
 
 __all__ = [
     "Budget",

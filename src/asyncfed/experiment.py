@@ -27,11 +27,11 @@ from asyncfed.data import (
     heterogeneity,
 )
 from asyncfed.delays import Delays
+from asyncfed.engine.evaluation import Evaluation
+from asyncfed.engine.plan import Churn, Plan, check_churn
+from asyncfed.engine.stopping import Stopping
 from asyncfed.problems.linear import Linear, LinearModel
 from asyncfed.problems.protocol import Initialisation
-from asyncfed.sim.evaluation import Evaluation
-from asyncfed.sim.plan import Churn, Plan, check_churn
-from asyncfed.sim.stopping import Stopping
 from asyncfed.strategies import AFL, ShippedStrategy
 
 NOT_PART_OF_THE_RUN = frozenset({"name", "evaluation"})

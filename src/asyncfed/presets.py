@@ -7,7 +7,6 @@ from typing import Any, Literal, get_args
 
 from asyncfed.core.errors import ConfigError, did_you_mean
 from asyncfed.core.record import replace, to_plain
-from asyncfed.core.schedule import ConstantRate, DelayAware, RateSchedule
 from asyncfed.core.types import Budget, Work
 from asyncfed.data import (
     BreastCancer,
@@ -37,6 +36,7 @@ from asyncfed.strategies import (
     PublishedScripts,
     ShippedStrategy,
 )
+from asyncfed.strategies.schedules import ConstantRate, DelayAware, RateSchedule
 
 Reading = Literal["text", "published"]
 

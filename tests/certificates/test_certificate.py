@@ -7,8 +7,8 @@ import asyncfed as af
 from asyncfed.certificates import certificate as certificates
 from asyncfed.certificates import certify, with_theory_rate
 from asyncfed.certificates.paper_setting import paper_excess, paper_sentence
-from asyncfed.core.staleness import Polynomial
 from asyncfed.errors import ConfigError
+from asyncfed.strategies.discounts import Polynomial
 
 ALL_ROWS = 10_000
 

@@ -9,11 +9,11 @@ from scipy.stats import chisquare
 
 from asyncfed.core.errors import ProtocolError, StrategyError
 from asyncfed.core.record import Config, Record
-from asyncfed.core.sampling import ShuffledCycle, UniformAll
-from asyncfed.core.schedule import DelayAware
 from asyncfed.core.server import Server
 from asyncfed.core.types import Budget, Dispatch, Drop, Merge, Report, Stop, Train, Work
 from asyncfed.strategies import AFL, FedAsync, FedAvg, FedBuff
+from asyncfed.strategies.samplers import ShuffledCycle, UniformAll
+from asyncfed.strategies.schedules import DelayAware
 
 STRATEGIES = [
     AFL(concurrency=3),

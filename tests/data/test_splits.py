@@ -22,7 +22,7 @@ from asyncfed.data import (
     Split,
     Table,
 )
-from asyncfed.data.draws import keyed
+from asyncfed.data.random_streams import keyed
 
 ALL = [
     IID(),

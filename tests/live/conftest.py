@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from asyncfed.engine.replay import replay
 from asyncfed.live.checks import Limits, Reply
 from asyncfed.live.session import LiveSession, Saving
-from asyncfed.sim.replay import replay
 from asyncfed.store.journal import Journal
 from asyncfed.store.schema import KIND_NAMES
 

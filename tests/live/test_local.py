@@ -12,15 +12,15 @@ import pytest
 
 import asyncfed as af
 from asyncfed.core.errors import ConfigError, JournalError
-from asyncfed.core.sampling import UniformAll
 from asyncfed.core.types import Budget, Work
 from asyncfed.data import PaperRegression
-from asyncfed.deploying import resume_live, run_live
 from asyncfed.live.checks import Limits
-from asyncfed.live.local.engine import LocalEngine
-from asyncfed.live.local.worker import Pace, serve
+from asyncfed.live.local.client_program import Pace, serve
+from asyncfed.live.local.local_engine import LocalEngine
 from asyncfed.live.wire import PREFIX_BYTES, Hello, Result, Task, array_in, encode, lengths, message_in
+from asyncfed.runs.live import resume_live, run_live
 from asyncfed.strategies import AFL
+from asyncfed.strategies.samplers import UniformAll
 
 WORK = Work(epochs=1, batch_size=4, learning_rate=0.01)
 PATIENT = LocalEngine(task_seconds=0.01)  # slow enough for a process to come back before the run is over

@@ -7,13 +7,13 @@ from hypothesis import strategies as st
 
 from asyncfed.core.errors import JournalError, ProtocolError
 from asyncfed.core.record import replace
-from asyncfed.core.sampling import UniformAll
 from asyncfed.core.types import Budget, Dispatch, Work
 from asyncfed.live.checks import Limits, Reply
 from asyncfed.live.session import Accepted, LiveSession, Refusal, Saving
-from asyncfed.live.standing import Standing
+from asyncfed.live.ticket_records import Standing
 from asyncfed.store.journal import Journal
 from asyncfed.strategies import AFL, FedAvg, FedBuff, PublishedScripts
+from asyncfed.strategies.samplers import UniformAll
 
 WORK = Work(epochs=1, batch_size=4, learning_rate=0.01)
 

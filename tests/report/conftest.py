@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from asyncfed.compare import Comparison, Outcome
-from asyncfed.report.figure_data import FigureData, Panel, Series
+from asyncfed.analysis.comparison import Comparison, Outcome
+from asyncfed.report.figures.figure_data import FigureData, Panel, Series
 
 
 @dataclass

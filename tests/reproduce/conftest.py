@@ -1,7 +1,7 @@
 import pytest
 
 from asyncfed.reproduce import reproduction
-from asyncfed.reproduce.working import workers
+from asyncfed.reproduce.worker_pool import workers
 
 
 @pytest.fixture(scope="session")

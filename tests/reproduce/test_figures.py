@@ -6,10 +6,10 @@ import pytest
 from asyncfed.core.errors import ConfigError
 from asyncfed.reproduce.figure_spec import Arm, FigureSpec, PanelSpec
 from asyncfed.reproduce.figures import figure_data, published_losses
-from asyncfed.reproduce.measures import equal_optimum, weighted_optimum
 from asyncfed.reproduce.reproduction import Reproduction, simulate
+from asyncfed.reproduce.run_measures import equal_optimum, weighted_optimum
 from asyncfed.reproduce.verdicts import findings
-from asyncfed.reproduce.working import workers
+from asyncfed.reproduce.worker_pool import workers
 
 AFL = {"label": "AFL", "preset": "regression", "reading": "text", "strategy": "afl", "rounds": 4}
 

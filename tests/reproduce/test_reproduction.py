@@ -16,7 +16,7 @@ from asyncfed.reproduce.claims import CLAIMS
 from asyncfed.reproduce.figures import figure_data
 from asyncfed.reproduce.reproduction import asked, forget, simulate
 from asyncfed.reproduce.verdicts import findings
-from asyncfed.reproduce.working import workers
+from asyncfed.reproduce.worker_pool import workers
 
 
 def data_bytes(wanted):
@@ -92,7 +92,7 @@ def test_workers_must_be_positive():
 
 
 def run_command(out, *options):
-    return [sys.executable, "-m", "asyncfed.cli", "reproduce", "--quick", "--out", str(out), *options]
+    return [sys.executable, "-m", "asyncfed", "reproduce", "--quick", "--out", str(out), *options]
 
 
 @pytest.mark.slow

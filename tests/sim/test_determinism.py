@@ -15,7 +15,7 @@ from asyncfed.core.record import replace
 from asyncfed.core.types import Budget, Work
 from asyncfed.data import InOrder, PaperRegression
 from asyncfed.delays import Delays, Device, Exponential
-from asyncfed.sim.evaluation import Evaluation
+from asyncfed.engine.evaluation import Evaluation
 from asyncfed.strategies import AFL, FedAvg, FedBuff, PublishedScripts
 
 DELAYS = Delays(compute=Exponential(mean=1.0), dropout=0.05, devices=(Device(name="slow", share=0.2, slowness=5.0),))
@@ -70,7 +70,7 @@ def test_another_seed_is_another_run():
 @pytest.mark.parametrize("strategy", STRATEGIES.values(), ids=STRATEGIES)
 def test_resuming_from_any_checkpoint_gives_the_same_bytes(strategy, tmp_path):
     """Stop after every so many arrivals, reopen the file, go on: as many times as it takes."""
-    from asyncfed.running import resume, seal
+    from asyncfed.runs.simulate import resume, seal
     from asyncfed.sim.simulation import Simulation
     from asyncfed.store.journal import Journal
 
@@ -98,7 +98,7 @@ def test_resuming_from_any_checkpoint_gives_the_same_bytes(strategy, tmp_path):
 
 
 def start_process(toml: Path, out: Path) -> subprocess.Popen:
-    command = [sys.executable, "-m", "asyncfed.cli", "run", str(toml), "--out", str(out)]
+    command = [sys.executable, "-m", "asyncfed", "run", str(toml), "--out", str(out)]
     command += ["--threads", "1", "--checkpoint-seconds", "0.05"]
     return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
@@ -135,7 +135,7 @@ def test_killed_with_minus_nine_at_several_moments_and_resumed(tmp_path):
         if af.load(out).finished:
             break  # it was faster than the signal
         kills += 1
-        command = [sys.executable, "-m", "asyncfed.cli", "resume", str(out), "--threads", "2"]
+        command = [sys.executable, "-m", "asyncfed", "resume", str(out), "--threads", "2"]
         process = subprocess.Popen(
             [*command, "--checkpoint-seconds", "0.05"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )

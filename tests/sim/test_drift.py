@@ -5,13 +5,13 @@ import pytest
 
 import asyncfed as af
 from asyncfed.core.random import draw_key, purpose_key
-from asyncfed.core.schedule import ConstantRate
 from asyncfed.core.types import Budget, Work
 from asyncfed.delays import Delays, Exponential
+from asyncfed.engine.evaluation import Evaluation
 from asyncfed.kernels.losses import loss_code
 from asyncfed.kernels.reference import train_path
-from asyncfed.sim.evaluation import Evaluation
 from asyncfed.strategies import AFL, FedAvg
+from asyncfed.strategies.schedules import ConstantRate
 
 WORK = Work(epochs=3, batch_size=4, learning_rate=0.01, decay=0.5)
 DELAYS = Delays(compute=Exponential(mean=1.0))

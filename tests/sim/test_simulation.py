@@ -9,13 +9,13 @@ import asyncfed as af
 from asyncfed.core.errors import DelayError
 from asyncfed.core.random import draw_key, purpose_key
 from asyncfed.core.record import replace
-from asyncfed.core.sampling import UniformAll
-from asyncfed.core.schedule import ConstantRate
 from asyncfed.core.types import Budget, Work
 from asyncfed.delays import Availability, Constant, Delays, Exponential, FunctionDelays
-from asyncfed.sim.evaluation import Evaluation
-from asyncfed.sim.plan import Churn
+from asyncfed.engine.evaluation import Evaluation
+from asyncfed.engine.plan import Churn
 from asyncfed.strategies import AFL, FedAvg, FedBuff, PublishedScripts
+from asyncfed.strategies.samplers import UniformAll
+from asyncfed.strategies.schedules import ConstantRate
 
 WORK = Work(epochs=1, batch_size=4, learning_rate=0.01)
 SECONDS = {0: 3.0, 1: 1.0, 2: 2.0, 3: 5.0, 4: 1.0, 5: 3.0, 6: 9.0}

@@ -371,7 +371,7 @@ def test_a_process_whose_files_may_not_grow_leaves_a_run_that_can_be_resumed(pat
     experiment = small_run(tmp_path / "whole.sqlite", rounds=1500)
     toml = tmp_path / "experiment.toml"
     toml.write_text(af.to_toml(experiment))
-    command = f"ulimit -f 200; exec {sys.executable} -m asyncfed.cli run {toml} --out {path} --checkpoint-seconds 0"
+    command = f"ulimit -f 200; exec {sys.executable} -m asyncfed run {toml} --out {path} --checkpoint-seconds 0"
     done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=120)
     assert done.returncode == 2, done.stderr
     assert "Traceback" not in done.stderr

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from asyncfed.combine import Vectors
 from asyncfed.core.server import Server
 from asyncfed.core.types import Dispatch, Drop, Merge, Report
+from asyncfed.rules import Vectors
 
 
 class HandRun:

@@ -4,9 +4,9 @@ from itertools import product
 
 import pytest
 
-from asyncfed.core.sampling import Fair, ShortestQueue, ShuffledCycle, UniformAll, UniformIdle, Weighted
-from asyncfed.core.staleness import Hinge, NoDiscount, Polynomial
 from asyncfed.strategies import AFL, CyclicWeightTransfer, FedAsync, FedAvg, FedBuff, PublishedScripts
+from asyncfed.strategies.discounts import Hinge, NoDiscount, Polynomial
+from asyncfed.strategies.samplers import Fair, ShortestQueue, ShuffledCycle, UniformAll, UniformIdle, Weighted
 from asyncfed.testing import check_strategy
 
 SKIP_BUSY = {

@@ -10,12 +10,12 @@ import pytest
 
 from asyncfed.core.random import Stream, purpose_key
 from asyncfed.core.record import to_plain
-from asyncfed.core.sampling import ShuffledCycle, UniformAll, Weighted
-from asyncfed.core.schedule import DelayAware
 from asyncfed.core.server import Server
-from asyncfed.core.staleness import Hinge, NoDiscount
 from asyncfed.core.types import Dispatch, Drop, Merge, Report
 from asyncfed.strategies import AFL, CyclicWeightTransfer, FedAsync, FedAvg, FedBuff, PublishedScripts
+from asyncfed.strategies.discounts import Hinge, NoDiscount
+from asyncfed.strategies.samplers import ShuffledCycle, UniformAll, Weighted
+from asyncfed.strategies.schedules import DelayAware
 
 FOLDER = Path(__file__).parent.parent / "golden"
 NUM_CLIENTS = 6

@@ -2,9 +2,9 @@
 
 import pytest
 
-from asyncfed.core.sampling import UniformAll
-from asyncfed.core.staleness import Hinge, NoDiscount, Polynomial
 from asyncfed.strategies import AFL, FedAsync, FedBuff
+from asyncfed.strategies.discounts import Hinge, NoDiscount, Polynomial
+from asyncfed.strategies.samplers import UniformAll
 
 
 @pytest.mark.parametrize(

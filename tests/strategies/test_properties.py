@@ -5,12 +5,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from asyncfed.combine import Vectors
 from asyncfed.core.random import Stream, purpose_key
-from asyncfed.core.sampling import ShuffledCycle, UniformAll, UniformIdle, Weighted
 from asyncfed.core.server import Server
 from asyncfed.core.types import Dispatch, Drop, Merge, Report
+from asyncfed.rules import Vectors
 from asyncfed.strategies import AFL, FedAsync, FedAvg, FedBuff
+from asyncfed.strategies.samplers import ShuffledCycle, UniformAll, UniformIdle, Weighted
 
 SAMPLERS = st.sampled_from([UniformIdle(), UniformAll(), ShuffledCycle(), Weighted(weights=(1.0, 5.0, 2.0))])
 SEEDS = st.integers(0, 10_000)

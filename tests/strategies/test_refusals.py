@@ -4,7 +4,6 @@ import pytest
 
 from asyncfed.core.errors import ConfigError
 from asyncfed.core.record import ValidationError, from_plain, to_plain
-from asyncfed.core.sampling import UniformAll, Weighted
 from asyncfed.core.types import Work
 from asyncfed.strategies import (
     AFL,
@@ -16,6 +15,7 @@ from asyncfed.strategies import (
     ShippedStrategy,
     fedprox,
 )
+from asyncfed.strategies.samplers import UniformAll, Weighted
 
 
 @pytest.mark.parametrize(

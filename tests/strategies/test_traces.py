@@ -6,10 +6,10 @@ one, and the client that has just reported is the only idle one, so it is handed
 
 import pytest
 
-from asyncfed.core.schedule import ConstantRate
-from asyncfed.core.staleness import Hinge, NoDiscount, Polynomial
 from asyncfed.core.types import Work
 from asyncfed.strategies import AFL, CyclicWeightTransfer, FedAsync, FedAvg, FedBuff, PublishedScripts
+from asyncfed.strategies.discounts import Hinge, NoDiscount, Polynomial
+from asyncfed.strategies.schedules import ConstantRate
 
 HALVING = Polynomial(power=1.0)  # s(0) = 1, s(1) = 1/2, s(3) = 1/4
 

@@ -13,16 +13,16 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import asyncfed as af
+from asyncfed.analysis.participation import predicted_participation
 from asyncfed.core.errors import ConfigError
-from asyncfed.core.sampling import UniformAll, UniformIdle, Weighted
-from asyncfed.core.schedule import ConstantRate
 from asyncfed.core.types import Budget, Work
 from asyncfed.data import InOrder, PaperRegression
 from asyncfed.delays import Constant, Delays, Device, Exponential, LogNormal
-from asyncfed.participation import predicted_participation
-from asyncfed.sim.evaluation import Evaluation
+from asyncfed.engine.evaluation import Evaluation
 from asyncfed.store.schema import DISPATCH, MERGE
 from asyncfed.strategies import AFL
+from asyncfed.strategies.samplers import UniformAll, UniformIdle, Weighted
+from asyncfed.strategies.schedules import ConstantRate
 from asyncfed.theory.queueing import cohort_dispatch, idle_dispatch, queued_dispatch
 
 # ---- brute force: a chain of single tickets ------------------------------------------------------------------

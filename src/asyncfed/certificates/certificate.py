@@ -8,23 +8,23 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from asyncfed.certificates.measuring import MeasuredRun, PathBound, drift_bound, drift_note, measured, path_bound
+from asyncfed.certificates.client_influence import Voices, voices
+from asyncfed.certificates.measurements import MeasuredRun, PathBound, drift_bound, drift_note, measured, path_bound
 from asyncfed.certificates.settings import as_it_ran, setting_of
-from asyncfed.certificates.voices import Voices, voices
 from asyncfed.core.errors import ConfigError
 from asyncfed.core.record import replace as with_changes
-from asyncfed.core.schedule import ConstantRate
 from asyncfed.data import PaperRegression
+from asyncfed.engine.evaluation import Evaluation
 from asyncfed.experiment import Experiment
 from asyncfed.problems.linear import Linear
-from asyncfed.run import Run
-from asyncfed.running import run as run_experiment
-from asyncfed.running import usable_cores
-from asyncfed.sim.evaluation import Evaluation
+from asyncfed.runs.result import Run
+from asyncfed.runs.simulate import run as run_experiment
+from asyncfed.runs.simulate import usable_cores
+from asyncfed.strategies.schedules import ConstantRate
+from asyncfed.theory.assumption_checks import Light, lights
 from asyncfed.theory.constants import Constants, constants
 from asyncfed.theory.guarantee import Guarantee
 from asyncfed.theory.guarantees import admissible, guarantees
-from asyncfed.theory.lights import Light, lights
 from asyncfed.theory.linear_data import LinearData
 from asyncfed.theory.setting import Setting
 
@@ -74,8 +74,8 @@ class Certificate:
 
     def plot(self) -> Any:
         """A Matplotlib figure: guaranteed and measured, distance and objective gap, and the client drift."""
-        from asyncfed.report.certificate_figure import certificate_figure
-        from asyncfed.report.printed import draw
+        from asyncfed.report.figures.certificate_figure import certificate_figure
+        from asyncfed.report.figures.matplotlib_figures import draw
 
         return draw(certificate_figure(self))
 

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from asyncfed.engine.trajectory import MergedTicket
 from asyncfed.problems.protocol import Problem
-from asyncfed.sim.trajectory import MergedTicket
 from asyncfed.theory.pathwise import TicketMap
 
 AT_ONCE = 4096

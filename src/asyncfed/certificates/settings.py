@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from asyncfed.certificates.rules import declared_staleness, round_size, server_rule
+from asyncfed.certificates.merge_rules import declared_staleness, round_size, server_rule
 from asyncfed.core.record import UNSET, to_plain
 from asyncfed.core.types import Work
+from asyncfed.engine.trajectory import Trajectory
 from asyncfed.experiment import Experiment
-from asyncfed.sim.trajectory import Trajectory
 from asyncfed.theory.setting import Batches, Setting
 
 COMING_AND_GOING = "clients come and go"

@@ -7,7 +7,7 @@ names the path of what is wrong.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar, cast, dataclass_transform
 
@@ -20,8 +20,10 @@ __all__ = [
     "Record",
     "UnsetType",
     "ValidationError",
+    "convert",
     "field",
     "from_plain",
+    "kind_of",
     "leave_out",
     "pack",
     "pack_rows",
@@ -75,6 +77,17 @@ def to_plain(value: Any) -> Any:
 def from_plain(plain: Any, kind: type[T]) -> T:
     """The inverse of `to_plain`, checked. Raises `ValidationError`, which names the path of what is wrong."""
     return msgspec.convert(plain, kind)
+
+
+def convert(plain: Any, kind: type[T], decode: Callable[[type[Any], Any], Any]) -> T:
+    """Like `from_plain`; `decode(annotation, plain)` makes what is annotated with a class that is no record."""
+    return msgspec.convert(plain, kind, dec_hook=decode)
+
+
+def kind_of(config: type[Any]) -> str | None:
+    """The tag by which a table in TOML names this class, or None if it has none."""
+    tag = config.__struct_config__.tag if issubclass(config, msgspec.Struct) else None
+    return None if tag is None else str(tag)
 
 
 _json = msgspec.json.Encoder(order="deterministic")

@@ -115,7 +115,7 @@ class Train(Record):
 
 
 class Combine(Record):
-    """Names a vector rule of `asyncfed.combine` and its settings for one merge, as `(name, value)` pairs."""
+    """Names a vector rule of `asyncfed.rules` and its settings for one merge, as `(name, value)` pairs."""
 
     name: str
     settings: tuple[tuple[str, Any], ...] = ()

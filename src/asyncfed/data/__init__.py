@@ -1,14 +1,15 @@
 """Data: tables, generators, splits over clients, and how heterogeneous the clients really are."""
 
-from asyncfed.data.asks import Asks, Respect
 from asyncfed.data.built_in import BreastCancer, Diabetes, Digits, Flights
+from asyncfed.data.claimed_skew import Asks, Respect
 from asyncfed.data.clients import Clients
-from asyncfed.data.dealing import DEFAULT_CLIENTS, Dealing, Dealt
 from asyncfed.data.federated_summary import ClientSummary, Preparation, Recipe, combine
 from asyncfed.data.generators import Generator, PaperClassification, PaperRegression
-from asyncfed.data.heterogeneity import heterogeneity
+from asyncfed.data.heterogeneity_report import heterogeneity
+from asyncfed.data.heterogeneity_verdict import HeterogeneityReport, Lens
 from asyncfed.data.holdout import HeldOut, Holdout
-from asyncfed.data.labels import deal_labels
+from asyncfed.data.label_partition import deal_labels
+from asyncfed.data.preparation import DEFAULT_CLIENTS, Dealing, Dealt
 from asyncfed.data.raw_table import RawTable
 from asyncfed.data.sources import Data, TableFile
 from asyncfed.data.splits import (
@@ -25,7 +26,6 @@ from asyncfed.data.splits import (
     Split,
 )
 from asyncfed.data.table import Dtype, Table
-from asyncfed.data.verdict import HeterogeneityReport, Lens
 
 __all__ = [
     "DEFAULT_CLIENTS",

@@ -14,8 +14,8 @@ import numpy as np
 
 from asyncfed.core.errors import ConfigError
 from asyncfed.core.record import Config
-from asyncfed.data.dealing import Columns, Dealing, Dealt, deal_raw
 from asyncfed.data.federated_summary import Recipe
+from asyncfed.data.preparation import Columns, Dealing, Dealt, deal_raw
 from asyncfed.data.raw_table import Column, RawTable
 
 FLIGHT_FEATURES = ("dep_delay", "distance", "month", "weekday", "hour", "origin", "carrier", "dest")

@@ -13,9 +13,9 @@ import numpy as np
 
 from asyncfed.core.errors import ConfigError
 from asyncfed.core.record import Config
-from asyncfed.data.columns import weighted_columns
-from asyncfed.data.dealing import Dealing, Dealt, deal_table
-from asyncfed.data.draws import keyed
+from asyncfed.data.column_shapes import weighted_columns
+from asyncfed.data.preparation import Dealing, Dealt, deal_table
+from asyncfed.data.random_streams import keyed
 from asyncfed.data.table import Dtype, Table, float_dtype
 
 

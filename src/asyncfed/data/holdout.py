@@ -10,7 +10,7 @@ import numpy as np
 from asyncfed.core.errors import ConfigError
 from asyncfed.core.record import Config
 from asyncfed.data.clients import Clients, rows_sha256
-from asyncfed.data.draws import keyed
+from asyncfed.data.random_streams import keyed
 
 Part: TypeAlias = Literal["validation", "test"]
 TRAINING, VALIDATION, TEST = range(3)

@@ -7,9 +7,9 @@ from typing import Literal, TypeAlias
 from asyncfed.core.errors import ConfigError
 from asyncfed.core.record import Config
 from asyncfed.data.built_in import BreastCancer, Diabetes, Digits, Flights
-from asyncfed.data.dealing import Columns, Dealing, Dealt, deal_raw
 from asyncfed.data.federated_summary import Recipe
 from asyncfed.data.generators import PaperClassification, PaperRegression
+from asyncfed.data.preparation import Columns, Dealing, Dealt, deal_raw
 from asyncfed.data.raw_table import MISSING
 from asyncfed.data.table_files import read_table
 

@@ -13,11 +13,11 @@ import numpy as np
 
 from asyncfed.core.errors import ConfigError, DataError
 from asyncfed.core.record import Config
-from asyncfed.data.asks import Asks
-from asyncfed.data.columns import column_moments, weighted_columns
-from asyncfed.data.concept import flip_labels, shift_response
-from asyncfed.data.deal import blocks, deal_by_shares, deal_evenly, even_sizes, quantile_bins
-from asyncfed.data.draws import keyed
+from asyncfed.data.claimed_skew import Asks
+from asyncfed.data.column_shapes import column_moments, weighted_columns
+from asyncfed.data.concept_shift import flip_labels, shift_response
+from asyncfed.data.partition import blocks, deal_by_shares, deal_evenly, even_sizes, quantile_bins
+from asyncfed.data.random_streams import keyed
 from asyncfed.data.table import Table
 
 CONCENTRATION_LIMITS = (1e-6, 1e6)

@@ -1,6 +1,8 @@
 """How long work takes and who is there: distributions, device classes, traces, availability, dropout."""
 
 from asyncfed.delays.availability import Availability
+from asyncfed.delays.delay_function import BoundFunction, FunctionDelays
+from asyncfed.delays.delay_model import BoundDelays, Delays
 from asyncfed.delays.devices import CPU_WATTS, GPU_WATTS, Device
 from asyncfed.delays.distributions import (
     Constant,
@@ -11,12 +13,10 @@ from asyncfed.delays.distributions import (
     ShiftedExponential,
     Uniform,
 )
-from asyncfed.delays.function import BoundFunction, FunctionDelays
-from asyncfed.delays.model import BoundDelays, Delays
-from asyncfed.delays.ready_made import heavy_tailed, published_laptop, stragglers
-from asyncfed.delays.recorded import Job, RecordedDelays
+from asyncfed.delays.duration_trace import Trace, read_trace
+from asyncfed.delays.named_delays import heavy_tailed, published_laptop, stragglers
+from asyncfed.delays.recorded_delays import Job, RecordedDelays
 from asyncfed.delays.timing import DelayModel, Timing, check_timing
-from asyncfed.delays.trace import Trace, read_trace
 
 __all__ = [
     "CPU_WATTS",

@@ -6,7 +6,7 @@ from math import ceil
 
 from asyncfed.core.errors import ConfigError
 from asyncfed.core.record import Config
-from asyncfed.delays.limits import is_finite_number, require_positive
+from asyncfed.delays.checks import is_finite_number, require_positive
 
 
 class Availability(Config):

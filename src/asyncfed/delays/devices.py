@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from asyncfed.core.errors import ConfigError
 from asyncfed.core.record import Config
-from asyncfed.delays.keyed import client_unit, client_units
-from asyncfed.delays.limits import require_non_negative, require_positive, require_probability
+from asyncfed.delays.checks import require_non_negative, require_positive, require_probability
+from asyncfed.delays.keyed_draws import client_unit, client_units
 
 CPU_WATTS = 45.0
 GPU_WATTS = 125.0

@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from asyncfed.core.errors import ConfigError
 from asyncfed.core.record import Config
-from asyncfed.delays.limits import require_non_negative, require_positive
+from asyncfed.delays.checks import require_non_negative, require_positive
 
 LARGEST_UNIT = 1.0 - 2.0**-53
 """The largest float below 1: no uniform number exceeds it."""

@@ -34,13 +34,13 @@ from asyncfed.core.errors import JournalError, ProtocolError
 from asyncfed.core.random import draw_key, purpose_key
 from asyncfed.core.record import Config, Record
 from asyncfed.core.types import Dispatch, Pool, Report, Work
+from asyncfed.engine.plan import Checkpoint, Plan, set_up
+from asyncfed.engine.replay import Row, steps_of
 from asyncfed.live.checks import Expected, Limits, Reply, fault_in, norm_of_change
-from asyncfed.live.standing import Standing
+from asyncfed.live.ticket_records import Standing
 from asyncfed.problems.protocol import Problem
-from asyncfed.sim.plan import Checkpoint, Plan, set_up
-from asyncfed.sim.replay import Row, steps_of
 from asyncfed.store.journal import Journal
-from asyncfed.store.reasons import OVER, REPLY_REFUSED, SERVER_DIED, SET_ASIDE, TOO_LATE
+from asyncfed.store.loss_reasons import OVER, REPLY_REFUSED, SERVER_DIED, SET_ASIDE, TOO_LATE
 from asyncfed.store.schema import LEAVE, LOST, REFUSED, REPORT
 
 

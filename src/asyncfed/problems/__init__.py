@@ -2,7 +2,7 @@
 
 from asyncfed.problems.linear import Linear, LinearModel
 from asyncfed.problems.protocol import ClientShard, Problem, ShardedProblem
-from asyncfed.problems.torch_clients import TensorClients
-from asyncfed.problems.torch_entry import torch
+from asyncfed.problems.pytorch.build import torch
+from asyncfed.problems.pytorch.tensor_clients import TensorClients
 
 __all__ = ["ClientShard", "Linear", "LinearModel", "Problem", "ShardedProblem", "TensorClients", "torch"]

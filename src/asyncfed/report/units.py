@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from math import isfinite
 
+from asyncfed.analysis.protocols import Axis, check_axis
 from asyncfed.core.record import Record
-from asyncfed.report.subjects import Axis, check_axis
 
 PREFIXES = (("", 1.0), ("k", 1e3), ("M", 1e6), ("G", 1e9), ("T", 1e12))
 NAMES: dict[Axis, tuple[str, str]] = {

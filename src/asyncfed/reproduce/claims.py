@@ -7,9 +7,9 @@ from functools import partial
 from typing import NamedTuple
 
 from asyncfed.presets import Reading
-from asyncfed.reproduce import judges
-from asyncfed.reproduce.judges import Judgement
-from asyncfed.reproduce.study import Study
+from asyncfed.reproduce import claim_tests as judges
+from asyncfed.reproduce.claim_tests import Judgement
+from asyncfed.reproduce.run_lookup import Study
 
 BOTH: tuple[Reading, ...] = ("published", "text")
 

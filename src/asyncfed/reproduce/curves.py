@@ -7,11 +7,11 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from asyncfed.compare import Outcome
+from asyncfed.analysis.comparison import Outcome
+from asyncfed.analysis.protocols import Axis
+from asyncfed.analysis.statistics import geometric_band, t_quantile
 from asyncfed.core.errors import ConfigError, did_you_mean
-from asyncfed.report.figure_data import Series
-from asyncfed.report.statistics import geometric_band, t_quantile
-from asyncfed.report.subjects import Axis
+from asyncfed.report.figures.figure_data import Series
 
 DENSE_ROUNDS = 100
 SPARSE_STEP = 5

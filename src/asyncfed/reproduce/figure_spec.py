@@ -11,9 +11,9 @@ from typing import Any, Literal
 from asyncfed.core.errors import ConfigError, did_you_mean
 from asyncfed.core.record import Config, ValidationError, field, from_plain, replace
 from asyncfed.core.types import Budget
+from asyncfed.engine.evaluation import Evaluation
 from asyncfed.experiment import Experiment, changed
 from asyncfed.presets import Rate, Reading, delays_named, preset, strategy_like
-from asyncfed.sim.evaluation import Evaluation
 
 FOLDER = Path(__file__).parent / "experiments"
 QUICK_FRACTIONS = (0.2, 0.5, 0.9)

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from asyncfed.report.figure_data import FigureData, Panel, Series
+from asyncfed.report.figures.figure_data import FigureData, Panel, Series
+from asyncfed.reproduce.cached_runs import Unit, Units
 from asyncfed.reproduce.curves import Curve, curve_of, drawn, mean_curve, places, series_of, spread_over_seeds
 from asyncfed.reproduce.figure_spec import Arm, FigureSpec, PanelSpec
-from asyncfed.reproduce.measures import measure_named, merge_shares, seconds_per_ticket
-from asyncfed.reproduce.units import Unit, Units
-from asyncfed.store.text import read_json
+from asyncfed.reproduce.run_measures import measure_named, merge_shares, seconds_per_ticket
+from asyncfed.store.json_files import read_json
 
 X_LABELS = {
     "round": "round",

@@ -16,15 +16,15 @@ import numpy as np
 from asyncfed.core.errors import ConfigError
 from asyncfed.core.record import to_json, to_plain
 from asyncfed.experiment import Experiment
-from asyncfed.report import figure_data as data_files
-from asyncfed.report.figure_data import FigureData
-from asyncfed.report.page import plotly_script, write_page
-from asyncfed.report.printed import save_printed
+from asyncfed.report.figures import figure_data as data_files
+from asyncfed.report.figures.figure_data import FigureData
+from asyncfed.report.figures.matplotlib_figures import save_printed
+from asyncfed.report.page.page import plotly_script, write_page
+from asyncfed.reproduce.cached_runs import Units, cost, unit_key
 from asyncfed.reproduce.figure_spec import QUICK_SHORTER, FigureSpec, all_figures, chosen
 from asyncfed.reproduce.figures import Runs, figure_data
-from asyncfed.reproduce.units import Units, cost, unit_key
 from asyncfed.reproduce.verdicts import Finding, findings
-from asyncfed.reproduce.working import Workers, simulate_unit
+from asyncfed.reproduce.worker_pool import Workers, simulate_unit
 from asyncfed.version import __version__
 
 DEFAULT_SEEDS = 5

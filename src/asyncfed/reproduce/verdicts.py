@@ -8,10 +8,10 @@ from math import isfinite
 from asyncfed.core.record import Record
 from asyncfed.presets import Reading
 from asyncfed.reproduce.claims import CLAIMS, Claim
+from asyncfed.reproduce.curve_statistics import Verdict
 from asyncfed.reproduce.figure_spec import FigureSpec
 from asyncfed.reproduce.figures import Runs
-from asyncfed.reproduce.judging import Verdict
-from asyncfed.reproduce.study import Study
+from asyncfed.reproduce.run_lookup import Study
 
 DIGITS = 4
 

@@ -12,8 +12,8 @@ import numpy as np
 
 from asyncfed.core.random import draw_key
 from asyncfed.core.types import Merge
+from asyncfed.engine.execution import Execution
 from asyncfed.problems.protocol import Problem
-from asyncfed.sim.execution import Execution
 
 
 class DriftMeter:

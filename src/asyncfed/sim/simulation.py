@@ -11,10 +11,10 @@ import numpy as np
 
 from asyncfed.core.types import Dispatch, Report
 from asyncfed.delays import DelayModel, check_timing
+from asyncfed.engine.plan import Checkpoint, Churn, Plan, set_up
+from asyncfed.engine.training import LateTraining
 from asyncfed.problems.protocol import Problem
 from asyncfed.sim.drift import DriftMeter
-from asyncfed.sim.plan import Checkpoint, Churn, Plan, set_up
-from asyncfed.sim.training import LateTraining
 from asyncfed.store.journal import Journal
 
 

@@ -27,12 +27,12 @@ from typing import Literal, TypeAlias
 
 from asyncfed.core.errors import ConfigError
 from asyncfed.core.record import Config, Record
-from asyncfed.core.sampling import Sampler, SamplerMemory, UniformIdle
-from asyncfed.core.schedule import DelayAware, RateSchedule
-from asyncfed.core.staleness import Discount, Polynomial
 from asyncfed.core.types import Action, Combine, Dispatch, Drop, Merge, Payload, Update, View, Work
-from asyncfed.strategies.dispatching import check_between, check_crowd, hand_out
-from asyncfed.strategies.participation import Counts, counted, participation_factor
+from asyncfed.strategies.discounts import Discount, Polynomial
+from asyncfed.strategies.dispatch import check_between, check_crowd, hand_out
+from asyncfed.strategies.participation_weights import Counts, counted, participation_factor
+from asyncfed.strategies.samplers import Sampler, SamplerMemory, UniformIdle
+from asyncfed.strategies.schedules import DelayAware, RateSchedule
 
 Numbers: TypeAlias = tuple[int, ...]
 

@@ -13,10 +13,10 @@ from collections.abc import Sequence
 
 from asyncfed.core.errors import ConfigError
 from asyncfed.core.record import Config, Record
-from asyncfed.core.sampling import Sampler, SamplerMemory, ShuffledCycle
-from asyncfed.core.schedule import ConstantRate, RateSchedule
 from asyncfed.core.types import Action, Dispatch, Merge, Update, View, Work
-from asyncfed.strategies.dispatching import hand_out
+from asyncfed.strategies.dispatch import hand_out
+from asyncfed.strategies.samplers import Sampler, SamplerMemory, ShuffledCycle
+from asyncfed.strategies.schedules import ConstantRate, RateSchedule
 
 
 class State(Record):

@@ -17,12 +17,12 @@ from collections.abc import Sequence
 from typing import Literal
 
 from asyncfed.core.record import Config, Record
-from asyncfed.core.sampling import Sampler, SamplerMemory, UniformIdle
-from asyncfed.core.schedule import ConstantRate, RateSchedule
-from asyncfed.core.staleness import Discount, Polynomial
 from asyncfed.core.types import Action, Dispatch, Merge, Update, View, Work
-from asyncfed.strategies.dispatching import check_between, check_crowd, hand_out
-from asyncfed.strategies.participation import Counts, counted, participation_factor
+from asyncfed.strategies.discounts import Discount, Polynomial
+from asyncfed.strategies.dispatch import check_between, check_crowd, hand_out
+from asyncfed.strategies.participation_weights import Counts, counted, participation_factor
+from asyncfed.strategies.samplers import Sampler, SamplerMemory, UniformIdle
+from asyncfed.strategies.schedules import ConstantRate, RateSchedule
 
 
 class State(Record):

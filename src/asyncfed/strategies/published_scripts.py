@@ -18,10 +18,10 @@ from collections.abc import Sequence
 from typing import Literal
 
 from asyncfed.core.record import Config, Record, replace
-from asyncfed.core.sampling import Sampler, SamplerMemory, UniformIdle
-from asyncfed.core.schedule import ConstantRate, DelayAware, RateSchedule
 from asyncfed.core.types import Action, Dispatch, Merge, Update, View, Work
-from asyncfed.strategies.dispatching import check_crowd, hand_out
+from asyncfed.strategies.dispatch import check_crowd, hand_out
+from asyncfed.strategies.samplers import Sampler, SamplerMemory, UniformIdle
+from asyncfed.strategies.schedules import ConstantRate, DelayAware, RateSchedule
 
 RATE_OF_MODE: dict[str, RateSchedule] = {"afl": DelayAware(), "sync": ConstantRate()}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-import asyncfed.live.local.worker
+import asyncfed.live.local.client_program
 from asyncfed.core.types import Work
 from asyncfed.problems.linear import LinearModel
 from asyncfed.problems.linear_shard import LinearShard

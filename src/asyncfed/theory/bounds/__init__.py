@@ -45,7 +45,7 @@ from asyncfed.theory.bounds.delay_stability import delay_stability_limit, is_sta
 from asyncfed.theory.bounds.delayed_sequence import delayed_sequence_bound, delayed_sequence_rate
 from asyncfed.theory.bounds.hinge import hinge_bound, subgradient_bound
 from asyncfed.theory.bounds.literature import LITERATURE, Result
-from asyncfed.theory.bounds.local_map import LocalMap, fixed_point_gap, largest_path_learning_rate, local_map
+from asyncfed.theory.bounds.local_maps import LocalMap, fixed_point_gap, largest_path_learning_rate, local_map
 from asyncfed.theory.bounds.path_bounds import MConstants, PConstants, m_bound, m_constants, p_bound, p_constants
 from asyncfed.theory.bounds.path_deltas import (
     DeltaPath,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from asyncfed.theory.bounds.argument_meanings import explained
 from asyncfed.theory.bounds.arguments import count, number
-from asyncfed.theory.bounds.meanings import explained
 
 
 def delay_stability_limit(staleness: int) -> float:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from numpy.typing import ArrayLike
 
+from asyncfed.theory.bounds.argument_meanings import explained
 from asyncfed.theory.bounds.arguments import Curve, as_curve, count, number, whole
-from asyncfed.theory.bounds.meanings import explained
 
 
 @explained(effective_step="γ = λ I > 0, for received deltas that are averaged.")

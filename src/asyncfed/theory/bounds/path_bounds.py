@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from asyncfed.core.errors import ConfigError
+from asyncfed.theory.bounds.argument_meanings import explained
 from asyncfed.theory.bounds.arguments import Curve, number
-from asyncfed.theory.bounds.local_map import LocalMap, largest_path_learning_rate, local_map
-from asyncfed.theory.bounds.local_map import fixed_point_gap as fixed_point_gap_of
-from asyncfed.theory.bounds.meanings import explained
+from asyncfed.theory.bounds.local_maps import LocalMap, largest_path_learning_rate, local_map
+from asyncfed.theory.bounds.local_maps import fixed_point_gap as fixed_point_gap_of
 from asyncfed.theory.bounds.path_deltas import (
     P_STEP,
     delta_condition,

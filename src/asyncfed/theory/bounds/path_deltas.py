@@ -13,10 +13,10 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import brentq
 
 from asyncfed.core.errors import ConfigError
+from asyncfed.theory.bounds.argument_meanings import explained
 from asyncfed.theory.bounds.arguments import Curve, count, curvature, in_range, number, whole
 from asyncfed.theory.bounds.delayed_sequence import delayed_sequence_rate
-from asyncfed.theory.bounds.local_map import LocalMap, largest_path_learning_rate, local_map
-from asyncfed.theory.bounds.meanings import explained
+from asyncfed.theory.bounds.local_maps import LocalMap, largest_path_learning_rate, local_map
 from asyncfed.theory.bounds.windows import merges, window_maximum
 
 P_STEP = "η, 0 < η ≤ 1. The server moves by η times a delta, or times the mean of J of them."

@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from asyncfed.theory.bounds.argument_meanings import explained
 from asyncfed.theory.bounds.arguments import Curve, count, number, whole
-from asyncfed.theory.bounds.meanings import explained
 from asyncfed.theory.bounds.windows import merges, window_maximum
 
 

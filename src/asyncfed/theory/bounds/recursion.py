@@ -5,8 +5,8 @@ from __future__ import annotations
 from numpy.typing import ArrayLike
 
 from asyncfed.core.errors import ConfigError
+from asyncfed.theory.bounds.argument_meanings import explained
 from asyncfed.theory.bounds.arguments import Curve, as_curve, cohort, curvature, in_range, number
-from asyncfed.theory.bounds.meanings import explained
 from asyncfed.theory.bounds.sampling import variance_without_replacement
 from asyncfed.theory.bounds.step_condition import largest_paper_learning_rate
 

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from asyncfed.core.errors import ConfigError
+from asyncfed.theory.bounds.argument_meanings import explained
 from asyncfed.theory.bounds.arguments import as_numbers, cohort, count, number
-from asyncfed.theory.bounds.meanings import explained
 
 SEVERAL = "C ≥ 2, all clients."
 

@@ -24,8 +24,8 @@ from __future__ import annotations
 
 from numpy.typing import ArrayLike
 
+from asyncfed.theory.bounds.argument_meanings import explained
 from asyncfed.theory.bounds.arguments import Curve, as_curve, number
-from asyncfed.theory.bounds.meanings import explained
 from asyncfed.theory.bounds.stale_setting import ANY_RATES, StaleSetting, stale_setting
 from asyncfed.theory.bounds.transient import averaged_remaining, remaining
 

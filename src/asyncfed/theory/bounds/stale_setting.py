@@ -10,9 +10,9 @@ from typing import NamedTuple, NotRequired, TypedDict
 from numpy.typing import ArrayLike
 
 from asyncfed.core.errors import ConfigError
+from asyncfed.theory.bounds.argument_meanings import explained
 from asyncfed.theory.bounds.arguments import cohort, count, curvature, number
 from asyncfed.theory.bounds.local_rates import local_rates
-from asyncfed.theory.bounds.meanings import explained
 
 ANY_RATES = "λ > 0 of the local steps: one number, or I of them."
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from asyncfed.theory.bounds.argument_meanings import explained
 from asyncfed.theory.bounds.arguments import Curve, as_curve, count, in_range, number
-from asyncfed.theory.bounds.meanings import explained
 
 
 @explained(cohort_size="J ≥ 1, the clients merged in one round.")

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from asyncfed.core.errors import ConfigError
+from asyncfed.theory.bounds.argument_meanings import MEANINGS, explained
 from asyncfed.theory.bounds.arguments import Curve, as_curve, cohort, count, curvature, in_range, number, whole
-from asyncfed.theory.bounds.meanings import MEANINGS, explained
 from asyncfed.theory.bounds.transient import averaged_remaining, growing_weights, remaining
 
 LAMBDA_TILDE = "λ̃ > 0, that is λ J I (the statement prints λ C I), with μλ̃ < 2."

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from asyncfed.core.errors import ConfigError
+from asyncfed.theory.bounds.argument_meanings import explained
 from asyncfed.theory.bounds.arguments import Curve, as_curve, as_numbers, count, in_range, number, whole
-from asyncfed.theory.bounds.meanings import explained
 from asyncfed.theory.bounds.transient import averaged_remaining
 
 FACTOR = "v > 0, the factor of γ_t g_t (not the s of P and M)."

@@ -1,0 +1,143 @@
+"""How a run served each client: the common model on the client's own rows, against what it could have had alone."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any, Protocol, cast
+
+import numpy as np
+
+from asyncfed.core.errors import ConfigError, DataError
+from asyncfed.core.random import draw_key, purpose_key
+from asyncfed.core.record import replace
+from asyncfed.experiment import Experiment
+from asyncfed.problems.protocol import Problem, ScoresClients
+from asyncfed.report.terminal.client_table import ClientTable, worst_tenth
+from asyncfed.store.schema import DISPATCH, MERGE
+
+MOST_OPTIMA = 1000
+"""Finding a client's optimum takes about a millisecond."""
+
+
+class ScoringProblem(Problem, ScoresClients, Protocol):
+    """A problem that can say how it serves single clients."""
+
+
+def local_performance(
+    experiment: Experiment,
+    problem: Problem,
+    params: np.ndarray,
+    merges: np.ndarray,
+    events: Iterable[tuple[Any, ...]],
+    threads: int = 1,
+) -> ClientTable:
+    """The table of a run's clients.
+
+    `alone` is the loss of the best model that the client could have had from its own training rows only: the one that
+    minimises its own loss, where there is one, or else one trained from the same start, at the strategy's base rate,
+    for as many epochs as a client was merged for on average (`alone_epochs`; 0 for the former). `gain` is
+    `alone − loss`, positive where federating paid. `weight` is the client's effective weight in what was minimised:
+    its share of all weights that merges gave; see `weights_in_merges`.
+    """
+    able = scoring(problem)
+    return _table(experiment, able, params, merges, weights_in_merges(events, able.num_clients), threads)
+
+
+def scoring(problem: Problem) -> ScoringProblem:
+    """The problem, if it can say how it serves single clients."""
+    if not isinstance(problem, ScoresClients):
+        raise ConfigError(
+            f"{type(problem).__name__} does not say how it serves single clients. Give it `parts`, `client_names`, "
+            "`client_scores` and `client_optimum`, see asyncfed.problems.protocol.ScoresClients."
+        )
+    return cast(ScoringProblem, problem)
+
+
+def _table(
+    experiment: Experiment,
+    problem: ScoringProblem,
+    params: np.ndarray,
+    merges: np.ndarray,
+    weights: np.ndarray,
+    threads: int,
+) -> ClientTable:
+    part = next(name for name in ("test", "validation", "training") if name in problem.parts)
+    together = problem.client_scores(params, part, threads)
+    models, epochs = models_alone(experiment, problem, merges, threads)
+    alone = problem.client_scores(models, part, threads)
+    names = problem.client_names or tuple(map(str, range(problem.num_clients)))
+    columns: dict[str, np.ndarray] = {
+        "client": np.arange(problem.num_clients),
+        "name": np.array(names),
+        "rows": problem.num_examples,
+        "rows_measured": together.rows,
+        "merges": merges,
+        "share": merges / max(1, merges.sum()),
+        "weight": weights,
+        "loss": together.loss,
+        "alone": alone.loss,
+        "gain": alone.loss - together.loss,
+        "alone_epochs": epochs,
+    }
+    if together.accuracy is not None and alone.accuracy is not None:
+        columns |= {"accuracy": together.accuracy, "alone_accuracy": alone.accuracy}
+    columns["worst"] = worst_tenth(together.loss)
+    return ClientTable(columns, part)
+
+
+def models_alone(
+    experiment: Experiment, problem: ScoringProblem, merges: np.ndarray, threads: int = 1
+) -> tuple[np.ndarray, np.ndarray]:
+    """Each client's own model (C, p), from nobody's training rows but its own; and its epochs, 0 if at the optimum.
+
+    Of more than MOST_OPTIMA clients, all are trained.
+    """
+    work = experiment.strategy.work
+    epochs = max(work.epochs, round(work.epochs * float(merges.mean())))
+    own: dict[int, np.ndarray | None] = {}
+    if problem.num_clients <= MOST_OPTIMA:
+        own = {client: _optimum(problem, client) for client in range(problem.num_clients)}
+    left = [client for client in range(problem.num_clients) if own.get(client) is None]
+    models = np.tile(problem.init(experiment.seed, how=experiment.init), (problem.num_clients, 1))
+    if left:
+        key = purpose_key(experiment.seed, "alone")
+        keys = [draw_key(key, client, 0) for client in left]
+        longer = replace(work, epochs=epochs, proximal=0.0, start="server")
+        models[left] = problem.local_train_many(models[left], left, [longer] * len(left), keys, threads)
+    for client, model in own.items():
+        if model is not None:
+            models[client] = model
+    spent = np.zeros(problem.num_clients, np.int64)
+    spent[left] = epochs
+    return models, spent
+
+
+def _optimum(problem: ScoringProblem, client: int) -> np.ndarray | None:
+    try:
+        return problem.client_optimum(client)
+    except DataError:  # too badly scaled to be found; then it is trained
+        return None
+
+
+def weights_in_merges(events: Iterable[tuple[Any, ...]], num_clients: int) -> np.ndarray:
+    """Each client's share of all weights that merges gave, by the journal: what the objective minimised leans to.
+
+    Where every client's latest model is averaged (`latest_average`), a client that was heard has its weight in that
+    average, however often it was heard.
+    """
+    client_of: dict[int, int] = {}
+    given, standing = np.zeros(num_clients), np.zeros(num_clients)
+    for _, _, kind, ticket, client, _, weight, _, detail in events:
+        if kind == DISPATCH:
+            client_of[ticket] = client
+        elif kind == MERGE:
+            form = json.loads(detail)
+            tickets = [ticket] if ticket is not None else form["tickets"]
+            weights = [weight] if ticket is not None else form["weights"]
+            owners = [client_of.pop(number) for number in tickets]
+            np.add.at(given, owners, np.abs(weights))
+            if "combiner" in form and form["combiner"]["name"] == "latest_average":
+                standing[owners] = dict(form["combiner"]["settings"])["shares"]
+    weights_of = standing if standing.any() else given
+    return np.asarray(weights_of / max(weights_of.sum(), np.finfo(np.float64).tiny))

@@ -1,0 +1,272 @@
+"""Comparing strategies fairly: the same seeds for all, so the same data, split and devices, pair by pair."""
+
+from __future__ import annotations
+
+import multiprocessing
+import pickle
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import closing
+from dataclasses import dataclass
+from functools import cached_property
+from multiprocessing.synchronize import Event
+from typing import NamedTuple
+
+import numpy as np
+
+from asyncfed.analysis.evaluation_axis import along
+from asyncfed.analysis.protocols import Axis, Ratio, check_label
+from asyncfed.analysis.statistics import geometric_interval
+from asyncfed.core.errors import AsyncFedError, ConfigError
+from asyncfed.core.record import replace
+from asyncfed.core.types import Strategy
+from asyncfed.experiment import Experiment
+from asyncfed.runs.simulate import Progress, become_worker, run, usable_cores
+
+SLACK = 1.1
+"""What the default target allows on the worst run's best objective, so that noise does not decide who gets there."""
+
+Watcher = Callable[[int, int, str, int], None]
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """What one run of a comparison left behind. `evaluations` and `rounds` are arrays by column, as in `Run`."""
+
+    label: str
+    seed: int
+    verdict: str
+    reason: str
+    evaluations: Mapping[str, np.ndarray]
+    rounds: Mapping[str, np.ndarray]
+    participation: np.ndarray
+    sha256: Mapping[str, str]
+
+    @property
+    def objective(self) -> np.ndarray:
+        return self.evaluations["objective"]
+
+    def along(self, axis: Axis) -> np.ndarray:
+        """Where each evaluation lies: its round, virtual seconds, bytes (down and up), or joules since the start."""
+        return along(axis, self.evaluations, self.rounds)
+
+    def cost_of(self, target: float, axis: Axis) -> float:
+        """The place of the first evaluation at or below `target`; NaN if there is none, or if the run diverged."""
+        reached = np.flatnonzero(self.objective <= target)
+        if self.verdict == "diverged" or not len(reached):
+            return float("nan")
+        return float(self.along(axis)[reached[0]])
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """`runs[label][seed]` are the outcomes; `asked_target` is the target that was asked for, if one was."""
+
+    name: str
+    labels: tuple[str, ...]
+    seeds: tuple[int, ...]
+    runs: Mapping[str, Mapping[int, Outcome]]
+    asked_target: float | None = None
+
+    @cached_property
+    def target(self) -> float:
+        """The objective to reach: as asked, or else `SLACK * max over runs of its best objective`.
+
+        The default is a level that every run that did not diverge has reached, so no strategy is judged by runs it
+        never completed. NaN if all runs diverged.
+        """
+        if self.asked_target is not None:
+            return self.asked_target
+        best = [float(np.nanmin(o.objective)) for o in self._outcomes() if o.verdict != "diverged"]
+        return SLACK * max(best) if best else float("nan")
+
+    def time_to_target(self, label: str, axis: Axis) -> np.ndarray:
+        """What it took to reach the target, seed by seed; NaN where it was never reached."""
+        check_label(label, self.labels)
+        return np.array([self.runs[label][seed].cost_of(self.target, axis) for seed in self.seeds])
+
+    def paired_ratios(self, label: str, baseline: str, axis: Axis) -> np.ndarray:
+        """The cost of `label` over that of `baseline`, seed by seed; NaN where either never reached the target.
+
+        Where either reached it at no cost at all (before training, or on a clock that stands still) it is NaN too.
+        """
+        cost, other = self.time_to_target(label, axis), self.time_to_target(baseline, axis)
+        comparable = (cost > 0) & (other > 0)
+        ratios = np.full(len(self.seeds), np.nan)
+        ratios[comparable] = cost[comparable] / other[comparable]
+        return ratios
+
+    def ratio(self, label: str, baseline: str, axis: Axis) -> Ratio:
+        """The geometric mean of the paired ratios with its 95 % confidence interval (t, on their logarithms)."""
+        ratios = self.paired_ratios(label, baseline, axis)
+        found = geometric_interval(ratios)
+        return Ratio(found.mean, found.low, found.high, found.n, len(ratios) - found.n)
+
+    def _outcomes(self) -> Iterator[Outcome]:
+        for of_seed in self.runs.values():
+            yield from of_seed.values()
+
+
+def compare(
+    experiment: Experiment,
+    strategies: Mapping[str, Strategy],
+    seeds: Sequence[int],
+    *,
+    workers: int | None = None,
+    target: float | None = None,
+    watch: Watcher | None = None,
+) -> Comparison:
+    """Run every strategy with every seed. Runs with the same seed share data, split and devices: they are pairs.
+
+    `workers` processes (default: one per usable core) change the speed and nothing else; 1 works in this process.
+    `watch(done, total, label, seed)` is called after each run. A run that diverges is a result; an error stops the
+    comparison and names the strategy and the seed. In a script, call it under `if __name__ == "__main__":`, for the
+    workers import that script.
+
+    >>> from asyncfed import presets
+    >>> base = presets.regression(rounds=2)
+    >>> both = {name: presets.regression(strategy=name).strategy for name in ("afl", "sync")}
+    >>> compare(base, both, seeds=[0, 1], workers=1).labels
+    ('afl', 'sync')
+    """
+    tasks = _tasks(experiment, strategies, seeds)
+    if target is not None and not target > 0:
+        raise ConfigError(f"target is {target}; the objective to reach must be positive.")
+    if workers is not None and workers < 1:
+        raise ConfigError(f"workers is {workers}; it must be at least 1.")
+    count = min(usable_cores() if workers is None else workers, len(tasks))
+    arrivals = _inline(tasks) if count == 1 else _pooled(tasks, count)
+    done: dict[tuple[str, int], Outcome] = {}
+    with closing(arrivals):  # whatever ends the loop early ends the workers too
+        for outcome in arrivals:
+            done[outcome.label, outcome.seed] = outcome
+            if watch is not None:
+                watch(len(done), len(tasks), outcome.label, outcome.seed)
+    runs = {label: {seed: done[label, seed] for seed in seeds} for label in strategies}
+    return Comparison(experiment.name, tuple(strategies), tuple(seeds), runs, target)
+
+
+# ---- the runs to be done ---------------------------------------------------------------------------------------
+
+
+class Task(NamedTuple):
+    """One run of a comparison."""
+
+    label: str
+    experiment: Experiment
+
+    def __str__(self) -> str:
+        return f'strategy "{self.label}", seed {self.experiment.seed}'
+
+
+def _tasks(experiment: Experiment, strategies: Mapping[str, Strategy], seeds: Sequence[int]) -> list[Task]:
+    if not strategies:
+        raise ConfigError("there are no strategies to compare; give at least one, as {label: strategy}.")
+    if not seeds:
+        raise ConfigError("there are no seeds; give at least one, and at least two for confidence intervals.")
+    if len(set(seeds)) != len(seeds):
+        raise ConfigError(f"seeds {list(seeds)} hold a number twice; the same seed is the same run, so name each once.")
+    crowd = experiment.count_clients()
+    for label, strategy in strategies.items():
+        try:
+            strategy.check(crowd)
+        except ConfigError as error:
+            raise ConfigError(f'strategy "{label}": {error}') from error
+    return [Task(label, replace(experiment, strategy=s, seed=n)) for n in seeds for label, s in strategies.items()]
+
+
+def _outcome(task: Task, stop: Event | None = None) -> Outcome:
+    def look_up(progress: Progress) -> None:
+        if stop is not None and stop.is_set():
+            raise KeyboardInterrupt
+
+    finished = run(task.experiment, threads=1, watch=look_up)
+    if not finished.finished:
+        raise KeyboardInterrupt
+    return Outcome(
+        label=task.label,
+        seed=task.experiment.seed,
+        verdict=finished.verdict,
+        reason=finished.reason,
+        evaluations=finished.evaluations,
+        rounds=finished.rounds,
+        participation=finished.participation(),
+        sha256=finished.sha256,
+    )
+
+
+def _named(error: Exception, task: Task) -> Exception:
+    """The same error, saying which run it broke."""
+    if isinstance(error, AsyncFedError):
+        return type(error)(f"{task}: {error}")
+    error.add_note(f"It broke the comparison at {task}.")
+    return error
+
+
+# ---- doing them here, or in other processes --------------------------------------------------------------------
+
+
+def _inline(tasks: list[Task]) -> Generator[Outcome, None, None]:
+    for task in tasks:
+        try:
+            yield _outcome(task)
+        except Exception as error:
+            raise _named(error, task) from error
+
+
+def _pooled(tasks: list[Task], workers: int) -> Generator[Outcome, None, None]:
+    """Outcomes as they arrive. Whatever ends this early also ends what the workers are doing, within a moment."""
+    _check_portable(tasks)
+    context = multiprocessing.get_context("spawn")
+    stop = context.Event()
+    with ProcessPoolExecutor(workers, mp_context=context, initializer=_begin_worker, initargs=(stop,)) as pool:
+        try:
+            waiting = {pool.submit(_work, task): task for task in tasks}
+            for future in as_completed(waiting):
+                task = waiting[future]
+                try:
+                    yield future.result()
+                except BrokenProcessPool as error:
+                    raise _broken(task) from error
+                except Exception as error:
+                    raise _named(error, task) from error
+        finally:
+            stop.set()
+            pool.shutdown(cancel_futures=True)
+
+
+def _check_portable(tasks: list[Task]) -> None:
+    for task in tasks:
+        try:
+            pickle.dumps(task)
+        except (pickle.PicklingError, AttributeError, TypeError) as error:
+            raise ConfigError(
+                f"{task} cannot be handed to another process ({error}). Define the strategy at the top of a module, "
+                "or compare with workers=1."
+            ) from error
+
+
+def _broken(task: Task) -> Exception:
+    return ConfigError(
+        f'A worker process died while {task} was waiting. Call compare under `if __name__ == "__main__":`, define '
+        "strategies of your own in a module that can be imported, and check that memory suffices; workers=1 needs none "
+        "of this."
+    )
+
+
+_stop: Event | None = None
+"""Set in each worker process when it starts: raised by the parent when the comparison is to end."""
+
+
+def _begin_worker(stop: Event) -> None:
+    """Ctrl-C reaches every process of a terminal; only the parent is to act on it, and it then sets `stop`."""
+    global _stop
+    _stop = stop
+    become_worker()
+
+
+def _work(task: Task) -> Outcome:
+    if _stop is not None and _stop.is_set():
+        raise KeyboardInterrupt
+    return _outcome(task, _stop)

@@ -1,0 +1,222 @@
+"""Fast clients: how often each will be merged, foretold from an experiment; and what that did, read from a run."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asyncfed.core.errors import ConfigError
+from asyncfed.core.record import from_plain, to_plain
+from asyncfed.core.types import Work
+from asyncfed.delays import Constant, Exponential
+from asyncfed.delays.expected_durations import ExpectedDurations, expected_durations
+from asyncfed.experiment import Experiment
+from asyncfed.kernels.losses import LEAST_SQUARES, MSE
+from asyncfed.problems.linear import Linear
+from asyncfed.problems.objective import Objective
+from asyncfed.runs.result import Run
+from asyncfed.store.schema import DISPATCH, DROP, LOST, MERGE
+from asyncfed.strategies.samplers import Fair, Sampler, ShuffledCycle, Weighted
+from asyncfed.theory.bias import Bias, bias_of_weights, effective_weights, merge_shares
+from asyncfed.theory.linear_data import LinearData
+from asyncfed.theory.queueing import Prediction, cohort_dispatch, idle_dispatch, queued_dispatch
+
+MOST_PARAMS_FOR_EIGENVALUES = 2000
+
+# ---- before a run --------------------------------------------------------------------------------------------
+
+
+def predicted_participation(experiment: Experiment, num_examples: Any = None) -> Prediction:
+    """Shares, throughput and staleness to expect, from the strategy's dispatching and the mean durations.
+
+    `limits` of the answer says what holds exactly and which parts of this experiment are left out of account.
+    `num_examples` saves generating the data where durations depend on them (`delays.per_sample`).
+    """
+    strategy, delays = experiment.strategy, experiment.delays
+    clients = experiment.count_clients() if num_examples is None else len(num_examples)
+    strategy.check(clients)
+    if delays.per_sample > 0 and num_examples is None:
+        num_examples = np.diff(experiment.clients().offsets)
+    means = expected_durations(delays, clients, experiment.seed, strategy.work, num_examples)
+    settings = to_plain(strategy)
+    if "cohort_size" in settings:
+        prediction = _of_cohorts(means, settings["cohort_size"], strategy.sampler)
+    else:
+        prediction = _one_by_one(means, settings.get("concurrency", 1), strategy.sampler)
+    if "buffer_size" in settings:  # one version per emptied buffer, and a ticket may start anywhere in one
+        prediction = replace(prediction, staleness=prediction.staleness / settings["buffer_size"])
+    return replace(prediction, limits=" ".join([prediction.limits, *_left_out(experiment, prediction)]))
+
+
+def _one_by_one(means: ExpectedDurations, in_flight: int, sampler: Sampler) -> Prediction:
+    clients = len(means.compute)
+    if isinstance(sampler, ShuffledCycle) and in_flight > 1:
+        raise ConfigError(
+            "the sampler shuffled_cycle gives each client one turn per cycle, so every share is 1/C; how fast and how "
+            "stale that is has no formula. Simulate it, or predict with uniform_idle or uniform_all."
+        )
+    if isinstance(sampler, Fair):
+        raise ConfigError(
+            "the sampler fair evens shares out as it goes, so every share tends to 1/C; how fast and how stale that is "
+            "has no formula. Simulate it, or predict with uniform_idle or uniform_all."
+        )
+    weights = _weights_of(sampler, clients)
+    if sampler.queues:
+        return queued_dispatch(means.compute, in_flight, weights, means.download + means.upload)
+    return idle_dispatch(means.total, in_flight, weights)
+
+
+def _of_cohorts(means: ExpectedDurations, cohort_size: int, sampler: Sampler) -> Prediction:
+    if sampler.queues or isinstance(sampler, Weighted):
+        raise ConfigError(
+            f"cohorts drawn by {type(sampler).__name__} have no formula for how long a round takes. Simulate them, or "
+            "use the sampler uniform_idle."
+        )
+    return cohort_dispatch(means.total, cohort_size)
+
+
+def _weights_of(sampler: Sampler, clients: int) -> NDArray[np.float64] | None:
+    if not isinstance(sampler, Weighted):
+        return None
+    given = np.array(sampler.weights[:clients])
+    return np.append(given, np.full(clients - len(given), np.mean(sampler.weights)))
+
+
+def _left_out(experiment: Experiment, prediction: Prediction) -> list[str]:
+    """What of this very experiment the formulas do not know."""
+    settings, delays = to_plain(experiment.strategy), experiment.delays
+    found = []
+    if prediction.dispatch == "queued" and (delays.trace is not None or not isinstance(delays.compute, Exponential)):
+        found.append("the computing times are not exponential")
+    if prediction.dispatch == "queued" and not isinstance(delays.download, Constant):
+        found.append("downloads vary")
+    if prediction.dispatch == "cohort":
+        found.append("a round's time is that of exponential durations with the same means")
+    if delays.dropout > 0 or any(device.dropout > 0 for device in delays.devices):
+        found.append("tickets are lost, which is left out")
+    if delays.availability is not None:
+        found.append("absences count with their mean only")
+    if experiment.churn:
+        found.append("clients come and go, which is left out: all are taken to be there")
+    if settings.get("max_staleness") is not None and settings["when_stale"] != "damp":
+        what = "dropped" if settings["when_stale"] == "drop" else "held back"
+        found.append(f"stale updates are {what}, which is left out: shares are those of the reports")
+    return [f"Here: {'; '.join(found)}."] if found else []
+
+
+# ---- after a run ---------------------------------------------------------------------------------------------
+
+
+class Merges(NamedTuple):
+    """One entry per merged update: its client, its weight in the merge, and the sum of its local learning rates.
+
+    `rules` are the names of the vector rules the merges used, if any; `own_start` tells of clients that trained on from
+    their own models.
+    """
+
+    clients: NDArray[np.int64]
+    weights: NDArray[np.float64]
+    steps: NDArray[np.float64]
+    rules: frozenset[str]
+    own_start: bool
+
+
+def bias_of_run(run: Run, problem: Linear | None = None) -> Bias:
+    """How unevenly the clients of a run were heard, and where that leads; pass `problem` if the run was given one."""
+    built = run.experiment.problem() if problem is None else problem
+    best = built.optimum()
+    if best is None:
+        raise ConfigError(
+            f'the loss "{built.model.loss}" with l2 = {built.model.l2:g} has no single minimiser to compare with. Use '
+            "least squares, or a smooth loss with l2 above 0."
+        )
+    merges = merges_of(run, built.num_examples)
+    if not len(merges.clients):
+        raise ConfigError(f"{run.path} holds no merge yet, so nobody was heard; let the run go on first.")
+    weight = effective_weights(merges.clients, merges.weights, built.num_clients, merges.steps)
+    objective = LinearData.of_problem(built).objective(weight)
+    applies, why = _follows_the_weights(merges)
+    return bias_of_weights(
+        objective,
+        weight,
+        merge_shares(np.bincount(merges.clients, minlength=built.num_clients)),
+        _strong_convexity(objective, best),
+        applies,
+        why,
+        best,
+    )
+
+
+def merges_of(run: Run, num_examples: NDArray[np.int64]) -> Merges:
+    """All merged updates of a run in the order of their merging."""
+    dispatched: dict[int, tuple[int, str]] = {}
+    merged: list[tuple[int, float, str]] = []
+    rules: set[str] = set()
+    rule_of = cache(lambda detail: (json.loads(detail).get("combiner") or {}).get("name"))
+    for _, _, kind, ticket, client, _, weight, _, detail in run.journal.event_rows():
+        if kind == DISPATCH:
+            dispatched[ticket] = (client, detail)
+        elif kind == MERGE:
+            tickets, weights, rule = ((ticket,), (weight,), rule_of(detail)) if ticket is not None else _several(detail)
+            for each, part in zip(tickets, weights, strict=True):
+                owner, work = dispatched.pop(each)
+                merged.append((owner, part, work))
+            rules.update([rule] if rule else [])
+        elif kind in (DROP, LOST):
+            dispatched.pop(ticket, None)
+    work_of = {text: from_plain(json.loads(text), Work) for text in {text for _, _, text in merged}}
+    step = cache(lambda text, rows: local_step(work_of[text], rows))
+    return Merges(
+        clients=np.array([client for client, _, _ in merged], np.int64),
+        weights=np.array([weight for _, weight, _ in merged], np.float64),
+        steps=np.array([step(text, int(num_examples[client])) for client, _, text in merged], np.float64),
+        rules=frozenset(rules),
+        own_start=any(work.start == "own" for work in work_of.values()),
+    )
+
+
+def _several(detail: str) -> tuple[list[int], list[float], str | None]:
+    """What a merge of several tickets says of itself."""
+    told = json.loads(detail)
+    return told["tickets"], told["weights"], (told.get("combiner") or {}).get("name")
+
+
+def local_step(work: Work, num_examples: int) -> float:
+    """Σ of the learning rates of all mini-batches: batches · learning_rate · Σ_e (e + 1)^−decay.
+
+    >>> local_step(Work(epochs=2, batch_size=4, learning_rate=0.5), num_examples=10)
+    3.0
+    """
+    batches = -(-num_examples // work.batch_size)
+    return float(batches * work.learning_rate * np.sum(np.arange(1, work.epochs + 1) ** -float(work.decay)))
+
+
+def _strong_convexity(objective: Objective, at: NDArray[Any]) -> float:
+    """μ of F^p: exact for a quadratic of moderate size, else what the penalty alone guarantees."""
+    if objective.loss_code in (LEAST_SQUARES, MSE) and len(at) <= MOST_PARAMS_FOR_EIGENVALUES:
+        values = np.linalg.eigvalsh(objective.hessian(at))
+        return float(values[0]) if values[0] > values[-1] * len(at) * np.finfo(np.float64).eps else 0.0
+    return float(objective.penalty.min())
+
+
+def _follows_the_weights(merges: Merges) -> tuple[bool, str]:
+    """Whether merges like these head for the minimiser of F^p, and a sentence that says so."""
+    if merges.own_start:
+        return False, "Clients train on from their own models and never download: no common objective is followed."
+    if "latest_average" in merges.rules:
+        return False, (
+            "The server averages each client's latest model, which counts the same whatever the client's speed: shares "
+            "of the merges are not weights here. Speed shows as older models of slow clients, not as bias."
+        )
+    if merges.rules:
+        return False, f"The rule {', '.join(sorted(merges.rules))} is not a weighted sum, so merges have no weights."
+    return True, (
+        "Each merge moves the model a step along its client's update; with small steps the run heads for the minimiser "
+        "of the objective weighted like this. With long local training it stays somewhere between that and the "
+        "weighted mean of the clients' own minimisers."
+    )

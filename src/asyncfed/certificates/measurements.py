@@ -1,0 +1,156 @@
+"""What the runs did, in the quantities the theorems speak of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from asyncfed.certificates.local_maps import bounded_maps, exact_maps
+from asyncfed.certificates.settings import COMING_AND_GOING
+from asyncfed.engine.trajectory import Trajectory, follow
+from asyncfed.problems.linear import Linear
+from asyncfed.runs.result import Run
+from asyncfed.theory.bounds import client_drift_bound
+from asyncfed.theory.conditions import step_curvature
+from asyncfed.theory.constants import Constants
+from asyncfed.theory.guarantee import Guarantee
+from asyncfed.theory.guarantees import guarantees
+from asyncfed.theory.mean_guarantees import CORRECTED
+from asyncfed.theory.pathwise import Merged, TicketMap, along_deltas, along_latest, along_models
+from asyncfed.theory.setting import Setting
+
+MOST_MULTIPLICATIONS = 2e10
+"""Work above which the exact maps of a run's tickets are not computed: about a minute on one core."""
+
+
+@dataclass(frozen=True)
+class MeasuredRun:
+    """One run: `trajectory` has the distance at every version; the rest is at the versions that were evaluated.
+
+    `gap` is F(x) − F*; `averaged_gap` that of the averaged model a theorem speaks of, NaN where there is none; `drift`
+    is the client drift since the evaluation before, NaN if it was not measured.
+    """
+
+    seed: int
+    verdict: str
+    trajectory: Trajectory | None
+    versions: np.ndarray
+    gap: np.ndarray
+    averaged_gap: np.ndarray
+    drift: np.ndarray
+
+
+@dataclass(frozen=True)
+class PathBound:
+    """A bound along one recorded path: `distance[t]` ≥ |x_t − x*| and `gap[t]` ≥ F(x_t) − F* for that very run."""
+
+    name: str
+    distance: np.ndarray
+    gap: np.ndarray | None
+
+
+def measured(
+    problem: Linear, found: Constants, setting: Setting, runs: Sequence[Run], threads: int
+) -> list[MeasuredRun]:
+    """Follow every run. The averaged models are those of the first theorem that speaks of any."""
+    ratio = _averaging(setting, found)
+    return [_measured(problem, found, ratio, run, threads) for run in runs]
+
+
+def _averaging(setting: Setting, found: Constants) -> float | None:
+    theorems = guarantees(setting, found, np.arange(1))
+    return next((g.averaging for g in theorems if g.averaging is not None), None)
+
+
+def _measured(problem: Linear, found: Constants, ratio: float | None, run: Run, threads: int) -> MeasuredRun:
+    told = run.evaluations
+    versions = told["version"].astype(int)
+    floor = found.optimal_value if found.optimal_value is not None else np.nan
+    averaged = np.full(len(versions), np.nan)
+    trajectory = None
+    if found.optimum is not None:
+        kept = set(versions.tolist())
+        plan = run.experiment.plan(threads)
+        trajectory = follow(problem, plan, run.journal, found.optimum, ratio, kept.__contains__)
+        for place, version in enumerate(versions.tolist()):
+            average = trajectory.averages.get(version)
+            if average is not None:
+                averaged[place] = float(problem.client_losses(average, threads).mean()) - floor
+    drift = told.get("client_drift", np.full(len(versions), np.nan))
+    gap = told["objective"] - floor
+    return MeasuredRun(run.experiment.seed, run.verdict, trajectory, versions, gap, averaged, drift)
+
+
+def path_bound(problem: Linear, found: Constants, setting: Setting, run: MeasuredRun, threads: int) -> PathBound | None:
+    """P or M along the run's own path, whichever covers its rule; None where neither does."""
+    path, form = run.trajectory, setting.rule.form
+    changed = set(setting.outside) - {COMING_AND_GOING}  # what is left changes the local work itself
+    if path is None or form is None or changed or found.optimum is None or found.start_distance is None:
+        return None
+    if form == "latest" and setting.outside:
+        return None
+    maps = _maps(problem, found, setting, path, threads)
+    if maps is None:
+        return None
+    merges = [[Merged(maps[k.ticket], k.base_version, k.weight, k.client) for k in step.tickets] for step in path.steps]
+    start = float(path.distances[0])
+    if form == "deltas":
+        name, distance = "P along the path", along_deltas(start, merges)
+    elif form == "models":
+        name, distance = "M along the path", along_models(start, [step.keep for step in path.steps], merges)
+    else:
+        name, distance = "M along the path", along_latest(start, merges, [step.shares for step in path.steps])
+    smooth = found.objective_smoothness
+    with np.errstate(over="ignore"):
+        gap = None if smooth is None else 0.5 * smooth * distance**2
+    return PathBound(name, distance, gap)
+
+
+def _maps(
+    problem: Linear, found: Constants, setting: Setting, path: Trajectory, threads: int
+) -> dict[int, TicketMap] | None:
+    tickets = [k for step in path.steps for k in step.tickets]
+    assert found.optimum is not None
+    if problem.model.loss in ("least_squares", "mse"):
+        rows = float(sum(int(problem.num_examples[k.client]) * k.work.epochs for k in tickets))
+        if rows * 2 * problem.num_params * (problem.num_params + 1) > MOST_MULTIPLICATIONS:
+            return None
+        maps: list[TicketMap] | None = exact_maps(problem, tickets, found.optimum, threads)
+    else:
+        curvature = step_curvature(setting, found)
+        maps = None if curvature is None else bounded_maps(problem, tickets, found.optimum, curvature, threads)
+    return None if maps is None else {k.ticket: m for k, m in zip(tickets, maps, strict=True)}
+
+
+def drift_bound(setting: Setting, found: Constants, runs: Sequence[MeasuredRun]) -> np.ndarray | None:
+    """The paper's bound on the client drift of a round (Lemma 6), with the measured gap at the round's beginning.
+
+    It is stated for the sum of deltas without staleness; elsewhere it is shown to be compared, not relied on.
+    """
+    if not runs or found.smoothness is None or not np.isfinite(found.smoothness) or found.optimum is None:
+        return None
+    shortest = min(len(run.gap) for run in runs)
+    gaps = np.mean([run.gap[:shortest] for run in runs], axis=0)
+    return np.asarray(
+        client_drift_bound(
+            smoothness=found.smoothness,
+            gradient_variance=0.0 if setting.batches == "full" else found.gradient_variance_max or 0.0,
+            optimum_heterogeneity=found.optimum_heterogeneity or 0.0,
+            cohort_size=setting.round_size,
+            local_steps=setting.most_steps,
+            learning_rate=setting.learning_rate,
+            objective_gap=np.maximum(gaps[:-1], 0.0),
+            check_step=False,
+        )
+    )
+
+
+def drift_note(theorems: Sequence[Guarantee]) -> str:
+    """What keeps Lemma 6 from being a guarantee here: it asks for what the corrected theorem asks for."""
+    theorem = next(g for g in theorems if g.name == CORRECTED)
+    if theorem.applies:
+        return "Lemma 6 holds here."
+    reasons = [*theorem.obstacles[:2], theorem.obstacles[-1]]
+    return f"Lemma 6 is no guarantee here: {'; '.join(dict.fromkeys(reasons))}."

@@ -1,5 +1,0 @@
-"""Vectors: how a merge is carried out, and the rules it may name."""
-
-from asyncfed.combine.vectors import COMBINERS, Vectors
-
-__all__ = ["COMBINERS", "Vectors"]

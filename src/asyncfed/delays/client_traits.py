@@ -1,0 +1,65 @@
+"""What each client keeps for a whole run: its device class, its slowness, its phase.
+
+A trait is read as `known[client]` for the clients known at the start, without a call, because every ticket asks; one
+that joins later is computed when asked for, from its own keyed number, so that it needs no table to grow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Generic, NamedTuple, TypeVar
+
+from asyncfed.core.random import purpose_key
+from asyncfed.delays.availability import Availability
+from asyncfed.delays.devices import Device, assign_classes, class_of_joining, complete_classes
+from asyncfed.delays.distributions import Constant, Distribution
+from asyncfed.delays.keyed_draws import client_unit, client_units
+
+T = TypeVar("T")
+
+
+class Trait(NamedTuple, Generic[T]):
+    """The value of each client known at the start, and how to find that of one who joins later."""
+
+    known: list[T]
+    later: Callable[[int], T]
+
+    def of(self, client: int) -> T:
+        return self.known[client] if client < len(self.known) else self.later(client)
+
+
+def device_trait(devices: Sequence[Device], num_clients: int, seed: int) -> Trait[Device]:
+    """Each client's device class: exact shares among the clients known at the start, by chance for later ones."""
+    classes = complete_classes(devices)
+    if len(classes) == 1:
+        return _shared(classes[0], num_clients)
+    purpose = purpose_key(seed, "device")
+    known = [classes[index] for index in assign_classes(classes, num_clients, purpose).tolist()]
+    return Trait(known, lambda client: classes[class_of_joining(classes, client, purpose)])
+
+
+def slowness_trait(slowness: Distribution, device: Trait[Device], num_clients: int, seed: int) -> Trait[float]:
+    """Each client's factor on computing time: its own draw of `slowness` times its device's."""
+    if isinstance(slowness, Constant):
+        value = float(slowness.value)
+        return Trait([value * d.slowness for d in device.known], lambda client: value * device.later(client).slowness)
+    purpose = purpose_key(seed, "slowness")
+    draw = slowness.draw
+    units = client_units(purpose, num_clients).tolist()
+    return Trait(
+        [draw(u) * d.slowness for u, d in zip(units, device.known, strict=True)],
+        lambda client: draw(client_unit(purpose, client)) * device.later(client).slowness,
+    )
+
+
+def phase_trait(availability: Availability, num_clients: int, seed: int) -> Trait[float]:
+    """The moment in [0, period) at which a client's window opens."""
+    if not availability.random_phase:
+        return _shared(0.0, num_clients)
+    purpose, period = purpose_key(seed, "phase"), availability.period
+    known = (client_units(purpose, num_clients) * period).tolist()
+    return Trait(known, lambda client: client_unit(purpose, client) * period)
+
+
+def _shared(value: T, num_clients: int) -> Trait[T]:
+    return Trait([value] * num_clients, lambda client: value)

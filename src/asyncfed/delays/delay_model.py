@@ -1,0 +1,156 @@
+"""Delays: how long work takes and who is there, as a user writes it, and bound to a run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+from asyncfed.core.errors import ConfigError
+from asyncfed.core.random import purpose_key
+from asyncfed.core.record import Config
+from asyncfed.core.types import Work
+from asyncfed.delays.availability import Availability
+from asyncfed.delays.checks import require_non_negative, require_positive, require_probability
+from asyncfed.delays.client_traits import device_trait, phase_trait, slowness_trait
+from asyncfed.delays.devices import Device, complete_classes
+from asyncfed.delays.distributions import Constant, Distribution
+from asyncfed.delays.duration_trace import read_trace
+from asyncfed.delays.keyed_draws import keyed_unit
+from asyncfed.delays.timing import Timing
+
+TicketDraw: TypeAlias = Callable[[int, int], float]
+ONE = Constant(value=1.0)
+NOTHING = Constant(value=0.0)
+
+
+class Delays(Config):
+    """How long each ticket takes, in seconds of virtual time.
+
+    The computing time of a ticket is `compute * slowness[client] * device slowness`; when `per_sample` > 0, times
+    `per_sample * epochs * num_examples` as well, `compute` then being a factor. `compute`, `download` and `upload` are
+    drawn per ticket, `slowness` once per client. A `trace` (path of a CSV, see `read_trace`) replaces `compute`.
+
+    A ticket is lost with chance `1 - (1 - dropout) * (1 - device dropout)`, 0 <= `dropout` < 1; the server gives it up
+    `timeout` seconds after its dispatch or, without one, after the seconds it would have taken.
+
+    >>> model = Delays(compute=Constant(value=2.0), upload=Constant(value=0.5)).bind(num_clients=3, seed=0)
+    >>> model.timing(client=1, ticket=4, work=Work(), num_examples=100)
+    Timing(download=0.0, compute=2.0, upload=0.5, lost=False)
+    """
+
+    compute: Distribution = ONE
+    per_sample: float = 0.0
+    slowness: Distribution = ONE
+    download: Distribution = NOTHING
+    upload: Distribution = NOTHING
+    devices: tuple[Device, ...] = ()
+    availability: Availability | None = None
+    dropout: float = 0.0
+    timeout: float | None = None
+    trace: str | None = None
+
+    def __post_init__(self) -> None:
+        require_non_negative("delays.per_sample", self.per_sample)
+        require_probability("delays.dropout", self.dropout)
+        if self.dropout == 1:
+            raise ConfigError("delays.dropout is 1; no ticket would ever come back. It must be below 1.")
+        if self.timeout is not None:
+            require_positive("delays.timeout", self.timeout, "Leave it out to wait as long as the ticket would take.")
+        complete_classes(self.devices)
+        if self.trace is not None and (self.compute != ONE or self.per_sample > 0):
+            raise ConfigError(
+                f"delays.trace is {self.trace!r}, which replaces delays.compute and delays.per_sample, but one of them "
+                "is set too. Remove it or the trace."
+            )
+
+    def bind(self, num_clients: int, seed: int) -> BoundDelays:
+        """The delay model of a run with these clients and this seed. Reads the trace, if there is one."""
+        if num_clients < 1:
+            raise ConfigError(f"delays cannot be bound to {num_clients} clients; a run needs at least 1.")
+        return BoundDelays(self, num_clients, seed)
+
+
+class BoundDelays:
+    """`Delays` of one run: a `DelayModel` whose every draw is keyed by `(seed, purpose, client, ticket)`."""
+
+    def __init__(self, delays: Delays, num_clients: int, seed: int) -> None:
+        self._num_clients = num_clients
+        self._dropout = delays.dropout
+        self._timeout = delays.timeout
+        self._per_sample = delays.per_sample
+        self._availability = delays.availability
+        self._dropout_key = purpose_key(seed, "dropout")
+        self._may_lose = delays.dropout > 0 or any(device.dropout > 0 for device in delays.devices)
+        self._device = device_trait(delays.devices, num_clients, seed)
+        self._known_devices = self._device.known
+        slowness = slowness_trait(delays.slowness, self._device, num_clients, seed)
+        self._known_slowness, self._later_slowness = slowness
+        if delays.availability is not None:
+            self._phase = phase_trait(delays.availability, num_clients, seed)
+        self._download, self._sure_download = _per_ticket(delays.download, purpose_key(seed, "download"))
+        self._upload, self._sure_upload = _per_ticket(delays.upload, purpose_key(seed, "upload"))
+        if delays.trace is not None:
+            self._compute: TicketDraw = read_trace(delays.trace, purpose_key(seed, "trace")).seconds
+        else:
+            self._compute, _ = _per_ticket(delays.compute, purpose_key(seed, "compute"))
+        self._of_every_ticket: Timing | None = None
+        if _is_constant(delays):
+            self._of_every_ticket = self.timing(0, 0, Work(), 1)
+
+    def timing(self, client: int, ticket: int, work: Work, num_examples: int) -> Timing:
+        if self._of_every_ticket is not None:
+            return self._of_every_ticket
+        known = client < self._num_clients
+        compute = self._compute(client, ticket) * (
+            self._known_slowness[client] if known else self._later_slowness(client)
+        )
+        if self._per_sample > 0.0:
+            compute *= self._per_sample * work.epochs * num_examples
+        download, upload = self._sure_download, self._sure_upload
+        return Timing(
+            self._download(client, ticket) if download is None else download,
+            compute,
+            self._upload(client, ticket) if upload is None else upload,
+            self._may_lose and self._loses(client, ticket),
+        )
+
+    def watts(self, client: int) -> float:
+        if client < self._num_clients:
+            return self._known_devices[client].watts
+        return self._device.later(client).watts
+
+    def device_of(self, client: int) -> str:
+        """The name of this client's device class; "standard" if no class claims it."""
+        return self._device.of(client).name
+
+    def finish_compute(self, client: int, start: float, seconds: float) -> float:
+        if self._availability is None:
+            return start + seconds
+        return self._availability.finish(start, seconds, self._phase.of(client))
+
+    def lost_after(self, client: int, ticket: int, timing: Timing) -> float:
+        """`timeout`, or else the sum of the ticket's parts: no wait in a queue and no absence is added to it."""
+        if self._timeout is not None:
+            return self._timeout
+        return timing.download + timing.compute + timing.upload
+
+    def _loses(self, client: int, ticket: int) -> bool:
+        comes_back = (1.0 - self._dropout) * (1.0 - self._device.of(client).dropout)
+        return keyed_unit(self._dropout_key, client, ticket) < 1.0 - comes_back
+
+
+def _is_constant(delays: Delays) -> bool:
+    """True if every ticket of every client takes the same, whatever its work: then nothing is ever drawn."""
+    parts = (delays.compute, delays.slowness, delays.download, delays.upload)
+    if delays.devices or delays.dropout > 0 or delays.per_sample > 0 or delays.trace is not None:
+        return False
+    return all(isinstance(part, Constant) for part in parts)
+
+
+def _per_ticket(distribution: Distribution, purpose: int) -> tuple[TicketDraw, float | None]:
+    """This distribution as a function of (client, ticket), and its value where that is sure and needs no call."""
+    if isinstance(distribution, Constant):
+        value = float(distribution.value)
+        return (lambda client, ticket: value), value
+    draw = distribution.draw
+    return (lambda client, ticket: draw(keyed_unit(purpose, client, ticket))), None

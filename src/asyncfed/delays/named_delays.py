@@ -1,0 +1,27 @@
+"""Ready-made delays for common studies."""
+
+from __future__ import annotations
+
+from asyncfed.delays.delay_model import Delays
+from asyncfed.delays.devices import Device
+from asyncfed.delays.distributions import LogNormal, Pareto
+
+
+def published_laptop() -> Delays:
+    """A stand-in for the laptop of the published scripts, whose single timings were not recorded.
+
+    What is known is the spread (longest minus shortest) of a round's 5 durations in their regression runs: 0.062 s on
+    average, 0.46 s at most in 400 rounds. This log-normal reproduces both: 0.062 s, and 0.46 s as the average maximum
+    of 400 rounds. The spread says nothing of a duration common to all clients; none is assumed.
+    """
+    return Delays(compute=LogNormal(median=0.0204, sigma=0.9))
+
+
+def heavy_tailed(shape: float = 1.1, minimum: float = 1.0) -> Delays:
+    """Computing times with a Pareto tail: P(seconds > s) = (minimum / s)**shape; the smaller `shape`, the heavier."""
+    return Delays(compute=Pareto(minimum=minimum, shape=shape))
+
+
+def stragglers(share: float = 0.2, slowness: float = 10.0) -> Delays:
+    """Everyone takes 1 s, except a `share` of the clients that always take `slowness` seconds."""
+    return Delays(devices=(Device(name="straggler", share=share, slowness=slowness),))

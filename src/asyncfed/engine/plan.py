@@ -1,0 +1,103 @@
+"""Plan: all that a run needs besides its problem and its clock, and how an execution of it is set up."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from asyncfed.core.errors import ConfigError
+from asyncfed.core.record import Config
+from asyncfed.core.server import Server
+from asyncfed.core.types import Budget
+from asyncfed.engine.evaluation import Evaluation, Evaluator
+from asyncfed.engine.execution import Execution, own_start_of
+from asyncfed.engine.stopping import Stopping, StoppingWatch
+from asyncfed.problems.protocol import Initialisation, Problem
+from asyncfed.rules import Vectors
+from asyncfed.store.journal import Journal
+from asyncfed.store.ledger import Ledger
+
+Checkpoint: TypeAlias = tuple[dict[str, Any], dict[str, np.ndarray]]
+
+
+class Churn(Config):
+    """A client joins or leaves at a moment of virtual time. Whose first event is a join is absent until then."""
+
+    time: float
+    client: int
+    event: Literal["join", "leave"]
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.time < float("inf"):
+            raise ConfigError(f"churn.time is {self.time}; it must be zero or a positive number of seconds.")
+
+
+def check_churn(churn: Sequence[Churn], num_clients: int) -> None:
+    """Refuse comings and goings of clients that do not exist, are there already, or are gone already."""
+    last_event: dict[int, str] = {}
+    for c in _in_order(churn):
+        if not 0 <= c.client < num_clients:
+            raise ConfigError(
+                f"churn names client {c.client}, but clients are numbered 0 to {num_clients - 1}; "
+                "a client that joins later is one of them, absent from the start."
+            )
+        if last_event.get(c.client) == c.event:
+            raise ConfigError(
+                f"churn lets client {c.client} {c.event} at {c.time:g} s, but its event before that was a {c.event} "
+                "too; joins and leaves of a client must alternate. Remove one of them."
+            )
+        last_event[c.client] = c.event
+
+
+def _in_order(churn: Sequence[Churn]) -> list[Churn]:
+    return sorted(churn, key=lambda c: (c.time, c.client))
+
+
+class Plan(Config):
+    """`absent` are clients not there at the start, besides those whose first event in `churn` is a join."""
+
+    strategy: Any
+    seed: int = 0
+    budget: Budget = Budget()
+    init: Initialisation = "zeros"
+    churn: tuple[Churn, ...] = ()
+    absent: tuple[int, ...] = ()
+    evaluation: Evaluation = Evaluation()
+    divergence_norm: float = 1e9
+    stopping: Stopping | None = None
+    threads: int = 1
+
+    def churn_in_order(self) -> list[Churn]:
+        return _in_order(self.churn)
+
+    def absent_at_start(self) -> set[int]:
+        first_event = {c.client: c.event for c in reversed(self.churn_in_order())}
+        return {client for client, event in first_event.items() if event == "join"} | set(self.absent)
+
+
+def set_up(problem: Problem, plan: Plan, journal: Journal, checkpoint: Checkpoint | None = None) -> Execution:
+    """An execution that is ready to start, or (from a checkpoint) to go on."""
+    server = Server(plan.strategy, problem.num_examples.tolist(), plan.seed, plan.budget, plan.absent_at_start())
+    if checkpoint is None:
+        vectors = Vectors(problem.init(plan.seed, how=plan.init))
+        ledger = Ledger(problem.num_clients, vectors.params.nbytes)
+    else:
+        vectors = Vectors.load(checkpoint[1])
+        ledger = Ledger.restored(checkpoint[0]["ledger"])
+    evaluator = Evaluator(problem, plan.evaluation, plan.threads)
+    own_start = own_start_of(problem, vectors, plan.seed, plan.init)
+    execution = Execution(server, vectors, ledger, journal, evaluator, own_start, plan.divergence_norm)
+    if plan.stopping is not None:
+        execution.watch = StoppingWatch(plan.stopping)
+    if checkpoint is not None:
+        execution.restore(checkpoint[0])
+    return execution
+
+
+def check_stopping(problem: Problem, plan: Plan) -> None:
+    """Refuse rules for stopping that this problem's measurements could never meet."""
+    if plan.stopping is not None:
+        first = Evaluator(problem, plan.evaluation, plan.threads).measure(problem.init(plan.seed, how=plan.init))
+        plan.stopping.check(first, plan.evaluation.every)

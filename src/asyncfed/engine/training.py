@@ -1,0 +1,44 @@
+"""Training done late and together.
+
+What a dispatched client computes depends only on the model it was handed, so nothing is trained until the first of the
+pending trainings is needed; then all of them are, in one call that uses every thread. The results are those of
+training one by one, to the last bit.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from asyncfed.core.random import draw_key, purpose_key
+from asyncfed.core.types import Dispatch
+from asyncfed.problems.protocol import Problem
+from asyncfed.rules import Vectors
+
+
+class LateTraining:
+    """`pending` holds the dispatches still to be trained; `train_all` puts their models into `vectors.trained`."""
+
+    def __init__(self, problem: Problem, vectors: Vectors, seed: int, threads: int) -> None:
+        self.key = purpose_key(seed, "train")
+        self._problem = problem
+        self._vectors = vectors
+        self._threads = threads
+        self.pending: dict[int, Dispatch] = {}
+
+    def train_all(self) -> None:
+        handed_out, key, trained = self._vectors.handed_out, self.key, self._vectors.trained
+        # Tickets that were lost meanwhile are no longer handed out.
+        pending = [dispatch for ticket, dispatch in self.pending.items() if ticket in handed_out]
+        starts, clients, works, keys = [], [], [], []
+        for dispatch in pending:
+            ticket, client = dispatch.ticket, dispatch.client
+            starts.append(handed_out[ticket])
+            clients.append(client)
+            works.append(dispatch.work)
+            keys.append(draw_key(key, client, ticket))
+        models = self._problem.local_train_many(
+            np.concatenate(starts).reshape(len(starts), -1), clients, works, keys, self._threads, overwrite=True
+        )
+        for dispatch, model in zip(pending, models, strict=True):
+            trained[dispatch.ticket] = model
+        self.pending.clear()

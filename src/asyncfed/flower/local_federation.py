@@ -1,0 +1,214 @@
+"""A Flower federation on this machine: a SuperLink and SuperNodes as processes, with TLS and node authentication."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import ssl
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Self
+
+from asyncfed.core.errors import ConfigError
+from asyncfed.flower.credentials import make_certificates, make_node_key
+
+CONNECTION = "asyncfed"
+"""What `flwr run APP asyncfed` calls this SuperLink."""
+
+HOST = "127.0.0.1"
+START_SECONDS = 60.0
+STOP_SECONDS = 5.0
+
+QUIET = {
+    "FLWR_TELEMETRY_ENABLED": "0",
+    "FLWR_DISABLE_UPDATE_CHECK": "1",
+    "FLWR_SUPEREXEC_TASK_POLL_INTERVAL": "0.1",  # once a second otherwise: a good part of the time an update takes
+}
+
+
+class Federation:
+    """All of it lives in one folder: `certificates/`, `keys/`, `home/` (Flower's own), `logs/`, `state.db`.
+
+    `restart_proof` runs the ServerApp outside the SuperLink, so that a run outlives a SuperLink that is restarted.
+    """
+
+    def __init__(self, folder: Path, num_nodes: int, *, restart_proof: bool = False, port: int | None = None) -> None:
+        if num_nodes < 1:
+            raise ConfigError(f"nodes is {num_nodes}; a federation needs at least 1.")
+        self.folder = folder.resolve()
+        self.num_nodes = num_nodes
+        self.restart_proof = restart_proof
+        self.port = port or free_port()
+        self.home = self.folder / "home"
+        self.certificates = self.folder / "certificates"
+        self.processes: dict[str, subprocess.Popen[bytes]] = {}
+        self._before: Any = signal.SIG_DFL
+
+    @property
+    def address(self) -> str:
+        return f"{HOST}:{self.port}"
+
+    # ---- all at once -----------------------------------------------------------------------------------------
+
+    def __enter__(self) -> Self:
+        """Start it; whatever ends the block, also a polite kill of this process, ends its processes too."""
+        self._before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+        try:
+            self.start()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.stop()
+        signal.signal(signal.SIGTERM, self._before)
+
+    def start(self) -> None:
+        """SuperLink, then every node with a key of its own, registered."""
+        self.prepare()
+        self.start_superlink()
+        for client in range(self.num_nodes):
+            self.start_node(client)
+
+    def prepare(self) -> None:
+        """Certificates, and Flower's configuration with this SuperLink in it."""
+        make_certificates(self.certificates)
+        self.home.mkdir(parents=True, exist_ok=True)
+        (self.folder / "logs").mkdir(exist_ok=True)
+        (self.home / "config.toml").write_text(
+            f'[superlink]\ndefault = "{CONNECTION}"\n\n[superlink.{CONNECTION}]\n'
+            f'address = "{self.address}"\nroot-certificates = "{self.certificates / "ca.crt"}"\n'
+        )
+
+    def wait(self, tell: Callable[[str], None]) -> None:
+        """Until Ctrl-C. A process that ends by itself is told of, once."""
+        told: set[str] = set()
+        while True:
+            for name in set(self.ended()) - told:
+                told.add(name)
+                tell(f"{name} has ended; see {self.folder / 'logs' / name}.log")
+            time.sleep(0.5)
+
+    def stop(self) -> None:
+        """End every process, nodes first, and wait for their own children to notice."""
+        for name in reversed(list(self.processes)):
+            self.end(name)
+
+    # ---- one by one ------------------------------------------------------------------------------------------
+
+    def start_superlink(self) -> None:
+        files = self.certificates
+        self.spawn(
+            "superlink",
+            *("flower-superlink", "--host", HOST, "--port", str(self.port)),
+            *("--ssl-ca-certfile", str(files / "ca.crt")),
+            *("--ssl-certfile", str(files / "server.crt"), "--ssl-keyfile", str(files / "server.key")),
+            *("--database", str(self.folder / "state.db"), "--enable-supernode-auth"),
+            *("--isolation", "process" if self.restart_proof else "subprocess"),
+            "--disable-runtime-dependency-installation",
+        )
+        self._wait_until_answering()
+        if self.restart_proof and "superexec" not in self.processes:
+            self.start_superexec()
+
+    def start_superexec(self) -> None:
+        """Starts ServerApps when they are asked for; needed only with `restart_proof`."""
+        self.spawn(
+            "superexec",
+            *("flower-superexec", "--runtime-api-address", self.address),
+            *("--root-certificates", str(self.certificates / "ca.crt")),
+        )
+
+    def start_node(self, client: int) -> None:
+        """Node `client` holds that client's data and no other's. Its key is made and registered if it has none."""
+        key = self.folder / "keys" / f"node-{client}"
+        if not key.exists():
+            self.register(make_node_key(key))
+        self.spawn(
+            f"node-{client}",
+            *("flower-supernode", "--superlink", self.address),
+            *("--root-certificates", str(self.certificates / "ca.crt")),
+            *("--auth-supernode-private-key", str(key)),
+            *("--host", HOST, "--port", str(free_port())),
+            *("--node-config", f"partition-id={client} num-partitions={self.num_nodes}"),
+        )
+
+    def register(self, public_key: Path) -> None:
+        """Tell the SuperLink that whoever holds the matching private key may take part."""
+        self.flwr("supernode", "register", str(public_key), CONNECTION)
+
+    def flwr(self, *arguments: str) -> str:
+        """Run a `flwr` command against this SuperLink, and give what it printed."""
+        done = subprocess.run(["flwr", *arguments], env=self.environment(), capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise ConfigError(f"flwr {' '.join(arguments)} failed: {(done.stdout + done.stderr).strip()}")
+        return done.stdout
+
+    def end(self, name: str) -> None:
+        """Ask the process to stop, and after a few seconds make it."""
+        process = self.processes.pop(name)
+        with suppress(ProcessLookupError):
+            process.terminate()
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(STOP_SECONDS)
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+    # ---- processes -------------------------------------------------------------------------------------------
+
+    def environment(self) -> dict[str, str]:
+        """Flower's programs find each other on the PATH, and keep what they keep in this federation's folder."""
+        path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+        return {**os.environ, **QUIET, "PATH": path, "FLWR_HOME": str(self.home)}
+
+    def spawn(self, name: str, *command: str) -> None:
+        """Start a process in a group of its own, writing to `logs/NAME.log`."""
+        with (self.folder / "logs" / f"{name}.log").open("ab") as log:
+            self.processes[name] = subprocess.Popen(
+                command,
+                cwd=self.folder,
+                env=self.environment(),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+
+    def ended(self) -> list[str]:
+        """The names of processes that are no longer running, though nobody ended them."""
+        return [name for name, process in self.processes.items() if process.poll() is not None]
+
+    def _wait_until_answering(self) -> None:
+        deadline = time.monotonic() + START_SECONDS
+        while not self._answers():
+            log = self.folder / "logs" / "superlink.log"
+            if self.ended():
+                raise ConfigError(f"The SuperLink did not start: {log.read_text()[-800:].strip()}")
+            if time.monotonic() > deadline:
+                raise ConfigError(f"The SuperLink does not answer at {self.address}; see {log}.")
+            time.sleep(0.2)
+
+    def _answers(self) -> bool:
+        context = ssl.create_default_context(cafile=str(self.certificates / "ca.crt"))
+        try:
+            with (
+                socket.create_connection((HOST, self.port), timeout=2) as plain,
+                context.wrap_socket(plain, server_hostname=HOST),
+            ):
+                return True
+        except OSError:
+            return False
+
+
+def free_port() -> int:
+    """A port of this machine that nobody listens on at the moment."""
+    with socket.socket() as probe:
+        probe.bind((HOST, 0))
+        return int(probe.getsockname()[1])

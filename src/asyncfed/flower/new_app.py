@@ -1,0 +1,40 @@
+"""`asyncfed flower new`: a small Flower app to begin with."""
+
+from __future__ import annotations
+
+import re
+from importlib.resources import files
+from pathlib import Path
+from string import Template
+
+from asyncfed.core.errors import ConfigError
+
+PUBLISHER = "asyncfed"
+
+
+def write_app(folder: Path, num_nodes: int = 3) -> list[Path]:
+    """Write the app into a folder that is new or empty; the answer lists what was written."""
+    if num_nodes < 1:
+        raise ConfigError(f"nodes is {num_nodes}; a federation needs at least 1.")
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise ConfigError(f"{folder} is there already and not empty; nothing was written. Name a new folder.")
+    name = re.sub(r"[^a-z0-9]+", "-", folder.resolve().name.lower()).strip("-") or "app"
+    package = "app_" + name.replace("-", "_")
+    words = {"name": name, "package": package, "publisher": PUBLISHER, "nodes": str(num_nodes)}
+    written = [
+        _write(folder / "pyproject.toml", words),
+        _write(folder / "experiment.toml", words),
+        *(_write(folder / package / part, words) for part in ("data.py", "server_app.py", "client_app.py")),
+    ]
+    (folder / package / "__init__.py").write_text("")
+    return written
+
+
+def _write(file: Path, words: dict[str, str]) -> Path:
+    template = files("asyncfed.flower").joinpath("template", f"{file.name}.txt").read_text()
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(Template(template).substitute(words))
+    except OSError as error:
+        raise ConfigError(f"{file} cannot be written ({error.strerror}). Name another folder.") from error
+    return file

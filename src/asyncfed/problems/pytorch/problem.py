@@ -1,0 +1,437 @@
+"""What is learnt by a PyTorch module: a `Problem`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
+from functools import cached_property
+from hashlib import sha256
+from pathlib import Path as FilePath
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from safetensors.torch import save_model
+from torch import Tensor, nn
+
+from asyncfed.core.errors import ConfigError, DataError, did_you_mean
+from asyncfed.core.random import draw_key, purpose_key
+from asyncfed.core.types import Work
+from asyncfed.kernels.row_orders import epoch_orders
+from asyncfed.kernels.threads import run_split
+from asyncfed.problems.protocol import Array, ClientScores, Initialisation, NamedData, PackedData
+from asyncfed.problems.pytorch.evaluation import Measured, Measuring
+from asyncfed.problems.pytorch.held_out import held_out_rows, nobodys_rows
+from asyncfed.problems.pytorch.losses import CLASSES, Loss, accuracy
+from asyncfed.problems.pytorch.replica import Path, Replica, draws, one_thread, seeded, tensor_of
+from asyncfed.problems.pytorch.row_checks import check_targets, class_numbers, features, targets_like
+from asyncfed.problems.pytorch.source_text import module_text, params_digest, text_of
+from asyncfed.problems.pytorch.stacked_training import Paths, Stack, Ticket, layers_of
+from asyncfed.problems.pytorch.tensor_clients import Pairs, TensorClients
+
+ModelFunction = Callable[[], nn.Module]
+Metric = Callable[[Tensor, Tensor], Tensor]
+
+_SHORT_STEP = 4_000_000
+"""Multiply-adds of a forward pass of one ticket's batch (about a tenth of a millisecond)."""
+
+_KNOWN_METRICS: dict[str, Metric] = {"accuracy": accuracy}
+
+
+class TorchProblem:
+    """A PyTorch module, a loss and each client's rows. Made by `af.problems.torch`, which says what is what.
+
+    F(p) = (1/C) Σ_c (1/n_c) Σ_{i in c} loss(module_p(x_i), y_i)
+    """
+
+    def __init__(
+        self,
+        model_fn: ModelFunction,
+        loss_fn: str | Callable[..., Tensor],
+        clients: NamedData | Pairs,
+        metrics: Sequence[str] | Mapping[str, Metric] | None = None,
+        held_out: Mapping[str, PackedData | Pairs] | None = None,
+        test: tuple[Any, Any] | None = None,
+        device: str = "cpu",
+        together: bool = True,
+    ) -> None:
+        self._given = (model_fn, loss_fn, clients, metrics, held_out, test, device, together)
+        self.clients: NamedData = TensorClients.from_pairs(clients) if isinstance(clients, Sequence) else clients
+        self.held_out = held_out_rows(held_out, self.clients)
+        self._untrained = self.held_out | nobodys_rows(test, self.held_out, self.clients)
+        self._model_fn, self._loss, self._device = model_fn, Loss(loss_fn), _device(device)
+        self._metrics = _metrics(metrics, self._loss)
+        self._template = self._module(0)
+        self._check_template()
+        self._offsets = np.ascontiguousarray(self.clients.offsets, dtype=np.int64)
+        self.num_examples: NDArray[np.int64] = np.diff(self._offsets)
+        if self.num_examples.min() < 1:
+            raise DataError(f"Client {self.num_examples.argmin()} has no rows; leave it out, or give it some.")
+        self._x, self._y = self._rows(self.clients)
+        self._draws = draws(self._template, self._x[[0, -1]], self._device)
+        self._free = [Replica(self._template, self._device)]
+        self._measurings = {"training": self._measure_on(self._x, self._y, self._offsets)}
+        for part, rows in self._untrained.items():
+            self._measurings[part] = self._measure_on(*self._rows(rows), np.asarray(rows.offsets, np.int64))
+        self._adapt()
+        possible = together and self._device.type == "cpu" and self._x.is_floating_point()
+        layers = layers_of(self._template, self._loss, tuple(self._x.shape[1:])) if possible else None
+        self._stack = None if layers is None else Stack(layers, self._loss, self._x, self._y)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return TorchProblem, self._given
+
+    # ---- what it is ------------------------------------------------------------------------------------------
+
+    @property
+    def num_clients(self) -> int:
+        return len(self.num_examples)
+
+    @cached_property
+    def num_params(self) -> int:
+        """Numbers in the flat vector: all parameters, then all buffers of floating point."""
+        return sum(t.numel() for t in _tensors(self._template).values())
+
+    @cached_property
+    def dtype(self) -> np.dtype[Any]:
+        return np.dtype(str(next(self._template.parameters()).dtype).removeprefix("torch."))
+
+    @property
+    def together(self) -> bool:
+        """True if several clients are trained in one call (`torch_stack.py`), false if one by one."""
+        return self._stack is not None
+
+    def init(self, seed: int, client: int | None = None, how: Initialisation = "zeros") -> Array:
+        """The params of `model_fn()`, its draws keyed by the seed (and the client). `how` does not matter here."""
+        if client is None:
+            key = purpose_key(seed, "init server")
+        else:
+            key = draw_key(purpose_key(seed, "init"), client, 0)
+        module = self._module(key)
+        tensors = _tensors(module)
+        shapes, wanted = ({k: tuple(t.shape) for k, t in some.items()} for some in (tensors, _tensors(self._template)))
+        if shapes != wanted:
+            raise ConfigError("model_fn gives modules of different shapes; it must give the same structure each time.")
+        params: Array = torch.cat([t.detach().reshape(-1) for t in tensors.values()]).cpu().numpy()
+        return params
+
+    def shard(self, client: int) -> TorchShard:
+        """This client's part of the problem, with a copy of its own rows and nothing of anybody else's."""
+        first, last = self._range(client)
+        model_fn, loss_fn, *_, together = self._given
+        x, y = (np.array(column[first:last]) for column in (self.clients.x, self.clients.y))
+        return TorchShard(model_fn, loss_fn, x, y, together)
+
+    def module(self, params: Array) -> nn.Module:
+        """A module of your own with these params, on the CPU and ready to predict."""
+        module = deepcopy(self._template).cpu().eval()
+        values = tensor_of(np.ascontiguousarray(self._checked(np.asarray(params)[None])[0])).clone()
+        tensors = list(_tensors(module).values())
+        for tensor, part in zip(tensors, values.split([t.numel() for t in tensors]), strict=True):
+            tensor.data.copy_(part.view(tensor.shape))
+        return module
+
+    def export(self, params: Array, path: FilePath | str) -> None:
+        """Write the module with these params as a safetensors file, under the names of its `state_dict`."""
+        save_model(self.module(params), str(path))
+
+    def fingerprint(self) -> str:
+        """SHA-256 of all data, the module's structure and code, its first params, the loss, and how it is trained.
+
+        What code refers to elsewhere is not seen: global values, files, other functions. Nor is the device.
+        """
+        first = params_digest(self.init(0))
+        parts = (self.clients.sha256(), module_text(self._template), text_of(self._model_fn), self._loss.text, first)
+        untrained = (f"{part} {rows.sha256()}" for part, rows in self._untrained.items())
+        return sha256("\n".join(("torch", *parts, str(self.together), *untrained)).encode()).hexdigest()
+
+    def optimum(self) -> None:
+        """Not known."""
+
+    # ---- training --------------------------------------------------------------------------------------------
+
+    def local_train(self, params: Array, client: int, work: Work, key: int) -> Array:
+        """The client's params after its local work."""
+        trained: Array = self.local_train_many(np.asarray(params)[None], [client], [work], [key])[0]
+        return trained
+
+    def local_train_many(
+        self,
+        starts: Array,
+        clients: Sequence[int],
+        works: Sequence[Work],
+        keys: Sequence[int],
+        threads: int = 1,
+        overwrite: bool = False,
+    ) -> Array:
+        """k independent trainings, to the last bit the same alone, together and on any number of threads."""
+        starts = self._checked(starts)
+        tickets = self._tickets(starts, clients, works, keys)
+        trained = starts if overwrite and starts.flags.writeable else np.empty_like(starts)
+        stack = self._stack
+
+        def run(first: int, last: int) -> None:
+            with one_thread():
+                together, alone = self._dealt(tickets[first:last])
+                if stack is not None and together:
+                    stack.train(starts, together, trained)
+                for ticket in alone:
+                    trained[ticket.place] = self._train_one(starts[ticket.place], ticket)
+
+        run_split(run, self._costs(tickets), self._training_threads(tickets, threads))
+        return trained
+
+    def local_path_moments(
+        self, starts: Array, clients: Sequence[int], works: Sequence[Work], keys: Sequence[int], threads: int = 1
+    ) -> tuple[Array, Array, Array]:
+        """(I, Σ (y_i − y_0), Σ |y_i − y_0|²) of each training of `local_train_many`, i = 0 … I−1, in float64."""
+        starts = self._checked(starts)
+        tickets = self._tickets(starts, clients, works, keys)
+        paths = Paths(np.zeros(starts.shape), np.zeros(len(starts)))
+        stack = self._stack
+
+        def run(first: int, last: int) -> None:
+            with one_thread():
+                together, alone = self._dealt(tickets[first:last])
+                if stack is not None and together:
+                    stack.train(starts, together, np.empty_like(starts), paths)
+                for ticket in alone:
+                    path = Path(torch.from_numpy(starts[ticket.place].copy()))
+                    self._train_one(starts[ticket.place], ticket, path)
+                    paths.sums[ticket.place], paths.squares[ticket.place] = path.sums.numpy(), path.squares
+                    steps[ticket.place] = path.steps
+
+        steps = np.array([t.steps for t in tickets], np.float64)
+        run_split(run, self._costs(tickets), self._training_threads(tickets, threads))
+        return steps, paths.sums, paths.squares
+
+    def _dealt(self, tickets: list[Ticket]) -> tuple[list[Ticket], list[Ticket]]:
+        """Those to be trained together, and those to be trained alone: a patient client's end is not known before."""
+        if self._stack is None:
+            return [], tickets
+        return [t for t in tickets if not t.work.patience], [t for t in tickets if t.work.patience]
+
+    def _train_one(self, start: Array, ticket: Ticket, path: Path | None = None) -> Array:
+        _, first, count, work, key = ticket
+        orders = torch.from_numpy(epoch_orders(key, count, work.epochs)).to(self._device)
+        batches = [order.split(ticket.batch) for order in orders]
+        x, y = self._x[first : first + count], self._y[first : first + count]
+        replica = self._replica()
+        try:
+            replica.load(start)
+            if self._draws:
+                with seeded(key, self._device):
+                    replica.train(x, y, batches, work, self._loss, path)
+            else:
+                replica.train(x, y, batches, work, self._loss, path)
+            return replica.params()
+        except (ValueError, RuntimeError) as error:
+            smallest = len(batches[0][-1])
+            error.add_note(f"It happened in the training of a client of {count} rows, its last batch of {smallest}.")
+            raise
+        finally:
+            self._free.append(replica)
+
+    def _tickets(
+        self, starts: Array, clients: Sequence[int], works: Sequence[Work], keys: Sequence[int]
+    ) -> list[Ticket]:
+        if not len(starts) == len(clients) == len(works) == len(keys):
+            raise ConfigError(
+                f"There are {len(starts)} starts, {len(clients)} clients, {len(works)} works and {len(keys)} keys; "
+                "each task needs one of each."
+            )
+        tickets = []
+        for place, (client, work, key) in enumerate(zip(clients, works, keys, strict=True)):
+            first, last = self._range(client)
+            tickets.append(Ticket(place, first, last - first, work, key))
+        return tickets
+
+    def _costs(self, tickets: list[Ticket]) -> Array:
+        """Multiply-adds, roughly: forward, and twice as much back."""
+        return np.array([3 * t.work.epochs * t.num_rows for t in tickets], np.int64) * self.num_params
+
+    def _side_by_side(self, threads: int) -> int:
+        """torch has one generator for all threads, so a module that draws is trained on one."""
+        return 1 if self._draws else threads
+
+    def _training_threads(self, tickets: list[Ticket], threads: int) -> int:
+        """Stacked steps that are short spend their time in Python, where threads only wait for each other."""
+        if self._stack is not None and max((t.batch for t in tickets), default=0) * self.num_params < _SHORT_STEP:
+            return 1
+        return self._side_by_side(threads)
+
+    def _replica(self) -> Replica:
+        """One that nobody uses; whoever takes it appends it to `_free` when done."""
+        try:
+            return self._free.pop()
+        except IndexError:
+            return Replica(self._template, self._device)
+
+    # ---- measuring -------------------------------------------------------------------------------------------
+
+    def evaluate(self, params: Array, threads: int = 1) -> dict[str, float]:
+        """`objective`, `pooled_loss`, each metric as a mean over clients and, `pooled_…`, over rows.
+
+        Of rows not trained on, `validation_…` and `test_…`: the loss and each metric, as means over the clients that
+        have such rows of each one's mean.
+        """
+        measured = self._measured("training", params, threads)
+        sizes, rows = self.num_examples, len(self._y)
+        result = {"objective": float(np.mean(measured.loss / sizes)), "pooled_loss": float(measured.loss.sum()) / rows}
+        for name, sums in measured.metrics.items():
+            result[name] = float(np.mean(sums / sizes))
+            result[f"pooled_{name}"] = float(sums.sum()) / rows
+        for part, held in self._untrained.items():
+            measured, sizes = self._measured(part, params, threads), np.diff(held.offsets)
+            for name, sums in {"loss": measured.loss, **measured.metrics}.items():
+                result[f"{part}_{name}"] = float(np.mean(sums[sizes > 0] / sizes[sizes > 0]))
+        return result
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """`training`, and the names of what is held out."""
+        return ("training", *self.held_out)
+
+    @property
+    def client_names(self) -> tuple[str, ...]:
+        """What the clients are called; empty if they have only numbers."""
+        return self.clients.names
+
+    def client_scores(self, params: Array, part: str, threads: int = 1) -> ClientScores:
+        """How well a model (p,), or each client's own (C, p), serves the client, on its rows of a part."""
+        if part not in self.parts:
+            raise ConfigError(f'part is "{part}". {did_you_mean(part, self.parts)}')
+        measured = self._measured(part, params, threads)
+        rows = np.diff(self.clients.offsets if part == "training" else self.held_out[part].offsets)
+        some = np.where(rows > 0, rows, np.nan)
+        right = measured.metrics.get("accuracy")
+        return ClientScores(rows, measured.loss / some, None if right is None else right / some)
+
+    def client_optimum(self, client: int) -> None:
+        """Not known."""
+
+    def client_losses(self, params: Array, threads: int = 1) -> Array:
+        """Each client's mean loss, shape (C,), the module in evaluation mode."""
+        return self._measured("training", params, threads).loss / self.num_examples
+
+    def client_loss(self, params: Array, client: int) -> float:
+        first, last = self._range(client)
+        params = self._checked(np.asarray(params)[None])[0]
+        return self._measurings["training"].loss_of(params, first, last) / (last - first)
+
+    def gradient(self, params: Array, client: int) -> Array:
+        """The gradient of `client_loss` over all the client's rows, in double precision; 0 for buffers."""
+        first, last = self._range(client)
+        return self._measurings["training"].gradient(self._checked(np.asarray(params)[None])[0], first, last)
+
+    def _measured(self, part: str, params: Array, threads: int) -> Measured:
+        """Sums over each client's rows of a part, by one model or by its own."""
+        measuring, threads = self._measurings[part], self._side_by_side(threads)
+        if np.ndim(params) == 1:
+            return measuring.everybody(self._checked(np.asarray(params)[None])[0], threads)
+        models = self._checked(np.asarray(params))
+        if len(models) != self.num_clients:
+            raise DataError(f"There are {len(models)} models for {self.num_clients} clients; give one each.")
+        return measuring.everybody_by_its_own(models, threads)
+
+    def _measure_on(self, x: Tensor, y: Tensor, offsets: Array) -> Measuring:
+        return Measuring(x, y, offsets, self._loss, self._metrics, self._replica, self._free.append, self._device)
+
+    # ---- setting up ------------------------------------------------------------------------------------------
+
+    def _module(self, key: int) -> nn.Module:
+        with seeded(key, self._device):
+            module = self._model_fn()
+        if not isinstance(module, nn.Module):
+            raise ConfigError(f"model_fn gives a {type(module).__name__}; it must give a torch.nn.Module.")
+        return module.to(self._device)
+
+    def _check_template(self) -> None:
+        kinds = {t.dtype for t in _tensors(self._template).values()}
+        if not list(self._template.parameters()):
+            raise ConfigError("The module has no parameters, so there is nothing to learn.")
+        if len(kinds) != 1 or not kinds <= {torch.float32, torch.float64}:
+            names = ", ".join(sorted(map(str, kinds)))
+            raise ConfigError(f"The module's tensors are of {names}; all must be float32, or all float64.")
+
+    def _rows(self, rows: PackedData) -> tuple[Tensor, Tensor]:
+        kind = next(self._template.parameters()).dtype
+        inputs = features(rows.x, self.clients.x, kind, self._device)
+        if self._loss.name in CLASSES:
+            return inputs, class_numbers(rows.y, self._device)
+        with torch.no_grad(), seeded(0, self._device), one_thread():
+            outputs = deepcopy(self._template).eval()(inputs[:1])
+        return inputs, targets_like(outputs, features(rows.y, self.clients.y, kind, self._device))
+
+    def _adapt(self) -> None:
+        """One small step, thrown away: it shows what the loss gives, and whether the module can be trained at all."""
+        replica = self._free[0]
+        replica.load(self.init(0))
+        replica.module.eval()
+        with seeded(0, self._device), one_thread():
+            outputs = replica.module(self._x[[0, -1]])
+            for part, measuring in self._measurings.items():
+                whose = "y" if part == "training" else f"y of {part}"
+                check_targets(self._loss.name, outputs, measuring.y, whose)
+            self._loss.adapt(outputs, self._y[[0, -1]])
+            self._loss.mean(outputs, self._y[[0, -1]]).backward()
+        replica.check_bound()
+        replica.gradient.zero_()
+
+    def _checked(self, params: Array) -> Array:
+        if params.ndim != 2 or params.shape[1] != self.num_params:
+            raise DataError(f"params has shape {params.shape}; this module has {self.num_params} numbers.")
+        return np.ascontiguousarray(params, dtype=self.dtype)
+
+    def _range(self, client: int) -> tuple[int, int]:
+        if not 0 <= client < self.num_clients:
+            raise ConfigError(f"There is no client {client}; clients are 0 … {self.num_clients - 1}.")
+        return int(self._offsets[client]), int(self._offsets[client + 1])
+
+
+class TorchShard:
+    """A module and one client's rows: a `ClientShard`, which trains to the bits of the whole problem."""
+
+    def __init__(
+        self, model_fn: ModelFunction, loss_fn: str | Callable[..., Tensor], x: Array, y: Array, together: bool
+    ) -> None:
+        self._given = (model_fn, loss_fn, x, y, together)
+        self._alone = TorchProblem(model_fn, loss_fn, [(x, y)], together=together)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return TorchShard, self._given
+
+    @property
+    def num_examples(self) -> int:
+        return int(self._alone.num_examples[0])
+
+    def train(self, params: Array, work: Work, key: int) -> Array:
+        return self._alone.local_train(params, 0, work, key)
+
+
+def _tensors(module: nn.Module) -> dict[str, Tensor]:
+    """What the flat vector holds, in its order: parameters, then buffers of floating point."""
+    buffers = {k: b for k, b in module.named_buffers() if b.is_floating_point()}
+    return {**dict(module.named_parameters()), **buffers}
+
+
+def _device(name: str) -> torch.device:
+    device = torch.device(name)
+    if device.type == "cuda" and not torch.cuda.is_available():
+        raise ConfigError(f'device is "{name}", but torch sees no CUDA device here; use device="cpu".')
+    return device
+
+
+def _metrics(asked: Sequence[str] | Mapping[str, Metric] | None, loss: Loss) -> dict[str, Metric]:
+    if asked is None:
+        return {"accuracy": accuracy} if loss.name in CLASSES else {}
+    if isinstance(asked, Mapping):
+        return dict(asked)
+    for name in asked:
+        if name not in _KNOWN_METRICS:
+            raise ConfigError(
+                f'metrics names "{name}". {did_you_mean(name, _KNOWN_METRICS)} Or give a function of your own: '
+                "metrics={name: function(outputs, targets)}, one number per row."
+            )
+    return {name: _KNOWN_METRICS[name] for name in asked}

@@ -1,0 +1,168 @@
+"""A module whose parameters lie in one flat vector, and its local training: one client at a time.
+
+The vector holds all parameters, then all buffers of floating point (the running statistics of batch norm). Buffers of
+whole numbers are no part of it: each ticket begins with those that `model_fn` gives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from copy import deepcopy
+from math import inf
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from asyncfed.core.errors import ConfigError
+from asyncfed.core.random import purpose_key
+from asyncfed.core.types import Work
+from asyncfed.problems.protocol import Array
+from asyncfed.problems.pytorch.losses import Loss
+
+_SEEDS = (1 << 63) - 1
+
+
+class Path:
+    """How far a training wanders from its start: steps, Σ (y_i − y_0) and Σ |y_i − y_0|², before each step."""
+
+    def __init__(self, start: Tensor) -> None:
+        self.steps = 0
+        self.sums = torch.zeros(start.shape, dtype=torch.float64)
+        self.squares = 0.0
+        self._start = start.double().cpu()
+
+    def add(self, point: Tensor) -> None:
+        gap = point.double().cpu() - self._start
+        self.steps += 1
+        self.sums += gap
+        self.squares += float(gap @ gap)
+
+
+class Replica:
+    """A copy of `template` to train and measure with; several are used side by side, one per thread."""
+
+    def __init__(self, template: nn.Module, device: torch.device) -> None:
+        self.module = deepcopy(template).to(device)
+        parameters = list(self.module.parameters())
+        buffers = list(self.module.buffers())
+        self._kept = [(b, b.clone()) for b in buffers if not b.is_floating_point()]
+        self._buffers = [b for b in buffers if b.is_floating_point()]
+        self.num_trained = sum(p.numel() for p in parameters)
+        size = self.num_trained + sum(b.numel() for b in self._buffers)
+        self.flat = torch.empty(size, dtype=parameters[0].dtype, device=device)
+        self.gradient = torch.zeros(self.num_trained, dtype=parameters[0].dtype, device=device)
+        self._device = device
+        for tensor, place in _places([*parameters, *self._buffers], self.flat):
+            place.copy_(tensor.detach())
+            tensor.data = place
+        for parameter, place in _places(parameters, self.gradient):
+            parameter.grad = place
+
+    def load(self, params: Array) -> None:
+        """Take these params, and the whole-number buffers of `model_fn`."""
+        self.flat.copy_(tensor_of(params))
+        for buffer, first in self._kept:
+            buffer.copy_(first)
+
+    def params(self) -> Array:
+        params: Array = self.flat.cpu().numpy().copy()
+        return params
+
+    def step_gradient(self, x: Tensor, y: Tensor, loss: Loss) -> Tensor:
+        """Add the gradient of the batch's mean loss to `gradient`; answers with that loss."""
+        mean = loss.mean(self.module(x), y)
+        mean.backward()
+        return mean.detach()
+
+    def train(
+        self, x: Tensor, y: Tensor, batches: Sequence[Sequence[Tensor]], work: Work, loss: Loss, path: Path | None
+    ) -> None:
+        """Heavy-ball SGD from the loaded params: `batches[e]` are the rows of each batch of epoch e.
+
+        With patience, it ends after so many epochs in a row whose mean loss was no lower than the lowest before.
+        """
+        lowest, without = inf, 0
+        flat, gradient = self.flat[: self.num_trained], self.gradient
+        momentum = work.momentum or 0.0
+        start = flat.clone() if work.proximal else flat
+        velocity = torch.zeros_like(flat) if momentum else gradient
+        gradient.zero_()
+        self.module.train()
+        for epoch, of_epoch in enumerate(batches):
+            step = work.learning_rate / (epoch + 1.0) ** work.decay
+            seen = 0.0
+            for rows in of_epoch:
+                if path is not None:
+                    path.add(self.flat)
+                mean = self.step_gradient(x.index_select(0, rows), y.index_select(0, rows), loss)
+                if work.patience:
+                    seen += float(mean) * len(rows)
+                if work.proximal:
+                    gradient.add_(flat - start, alpha=work.proximal)
+                if momentum:
+                    velocity.mul_(momentum).add_(gradient)
+                flat.add_(velocity, alpha=-step)
+                gradient.zero_()
+            if work.patience:
+                without = 0 if seen < lowest else without + 1
+                lowest = min(lowest, seen)
+                if without >= work.patience:
+                    break
+
+    def check_bound(self) -> None:
+        """Refuse modules that put new tensors where the vector's were: what they learn would be lost."""
+        base = self.flat.data_ptr()
+        end = base + self.flat.numel() * self.flat.element_size()
+        tensors = {**dict(self.module.named_parameters()), **dict(self.module.named_buffers())}
+        for name, tensor in tensors.items():
+            if tensor.is_floating_point() and not base <= tensor.data_ptr() < end and tensor.numel():
+                raise ConfigError(
+                    f"The module assigns a new tensor to `{name}` as it trains; change it in place instead "
+                    f"(`self.{name}.copy_(...)`), so that it stays part of the model."
+                )
+
+
+def tensor_of(array: Array) -> Tensor:
+    """The array as a tensor; copied if it must not be written to."""
+    return torch.from_numpy(array if array.flags.writeable else array.copy())
+
+
+def _places(tensors: Sequence[Tensor], flat: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+    first = 0
+    for tensor in tensors:
+        yield tensor, flat[first : first + tensor.numel()].view(tensor.shape)
+        first += tensor.numel()
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Let torch compute on the calling thread alone: the sums of several would depend on how many they are."""
+    before = torch.get_num_threads()
+    if before == 1:
+        yield
+        return
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+@contextmanager
+def seeded(key: int, device: torch.device) -> Iterator[None]:
+    """Let torch draw from this key; afterwards its generators are as they were."""
+    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+        torch.manual_seed(purpose_key(key, "torch") & _SEEDS)
+        yield
+
+
+def draws(template: nn.Module, x: Tensor, device: torch.device) -> bool:
+    """True if the module draws random numbers as it trains (dropout, say)."""
+    with seeded(0, device), torch.no_grad():
+        module = deepcopy(template).to(device).train()
+        before = torch.get_rng_state() if device.type == "cpu" else torch.cuda.get_rng_state(device)
+        module(x)
+        after = torch.get_rng_state() if device.type == "cpu" else torch.cuda.get_rng_state(device)
+    return not np.array_equal(before.numpy(), after.numpy())

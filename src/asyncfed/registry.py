@@ -1,0 +1,149 @@
+"""Parts by kind: how a TOML file, the command line and other packages name strategies, samplers, delays, splits, ...
+
+A part is a `Config` with a tag, `class Mine(Config, tag_field="kind", tag="mine")`, registered under the name of what
+it is: "strategy", "sampler", "discount", "schedule", "distribution", "delays", "split", "data" or "problem". Shipped
+parts register themselves the same way as anybody else's. A package adds its own by an entry point of the group
+`asyncfed.parts` that names a module; the module is imported when a kind is asked for that is not known yet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib.metadata import entry_points
+from typing import Any, TypeVar
+
+from asyncfed.core.errors import ConfigError, did_you_mean
+from asyncfed.core.record import Config, ValidationError, convert, kind_of
+
+ENTRY_POINT_GROUP = "asyncfed.parts"
+
+T = TypeVar("T")
+C = TypeVar("C", bound=type[Config])
+
+
+class Part:
+    """One sort of part: its name, the protocol its members satisfy, its members by kind.
+
+    `default` is what a table without a `kind` stands for, if it may be left out.
+    """
+
+    def __init__(self, name: str, protocol: type[Any], default: type[Config] | None) -> None:
+        self.name = name
+        self.protocol = protocol
+        self.default = default
+        self.members: dict[str, type[Config]] = {}
+
+
+_parts: dict[str, Part] = {}
+_part_of_protocol: dict[type[Any], Part] = {}
+_loaded_entry_points = False
+
+
+def declare_part(name: str, protocol: type[Any], default: type[Config] | None = None) -> None:
+    """Say that fields annotated with `protocol` hold parts of this name. Called once, beside the protocol."""
+    _parts[name] = _part_of_protocol[protocol] = Part(name, protocol, default)
+
+
+def register(name: str) -> Callable[[C], C]:
+    """A decorator that makes a part known by its tag: TOML files, the command line and saved runs may then name it.
+
+    Args:
+        name: what it is: "strategy", "sampler", "discount", "schedule", "distribution", "delays", "split", "data" or
+            "problem".
+
+    Returns:
+        The decorator; it gives the class back unchanged.
+
+    Raises:
+        ConfigError: the class has no tag, or another class has the same one.
+    """
+    part = _part(name)
+
+    def add(member: C) -> C:
+        kind = kind_of(member)
+        if kind is None:
+            raise ConfigError(
+                f"{member.__name__} cannot be registered: it has no kind. Write `class {member.__name__}(Config, "
+                'tag_field="kind", tag="...")`.'
+            )
+        known = part.members.get(kind)
+        if known is not None and (known.__module__, known.__qualname__) != (member.__module__, member.__qualname__):
+            raise ConfigError(
+                f'{member.__module__}.{member.__qualname__} cannot be registered as the {name} "{kind}": '
+                f"{known.__module__}.{known.__qualname__} has that kind already. Give yours another tag."
+            )
+        part.members[kind] = member
+        return member
+
+    return add
+
+
+def kinds(name: str) -> dict[str, type[Config]]:
+    """All registered parts of this name by kind, those of installed packages included."""
+    _load_entry_points()
+    return dict(_part(name).members)
+
+
+def find(name: str, kind: str) -> type[Config]:
+    """The part of this name and kind; a `ConfigError` suggests the nearest kind if there is none."""
+    member = _find(_part(name), kind)
+    if member is None:
+        raise ConfigError(f'There is no {name} of kind "{kind}". {did_you_mean(kind, kinds(name))}')
+    return member
+
+
+def part_members(protocol: Any) -> list[type[Config]] | None:
+    """The registered classes that a field annotated with `protocol` may hold; None if it is no part."""
+    part = _part_of_protocol.get(protocol) if isinstance(protocol, type) else None
+    if part is None:
+        return None
+    return [*part.members.values(), *([] if part.default is None else [part.default])]
+
+
+def from_plain(plain: Any, kind: type[T]) -> T:
+    """Like `core.record.from_plain`, for records with registered parts in them. Raises `ValidationError`."""
+    return convert(plain, kind, _decode_part)
+
+
+def _decode_part(protocol: type[Any], plain: Any) -> Any:
+    part = _part_of_protocol.get(protocol)
+    if part is None or isinstance(plain, protocol):
+        return plain
+    if not isinstance(plain, dict):
+        raise ValueError(f"Expected `object`, got `{type(plain).__name__}`")
+    kind = plain.get("kind")
+    member = part.default if kind is None else _find(part, kind)
+    if member is None:
+        raise ValueError("Object missing required field `kind`" if kind is None else f"Invalid kind {kind!r}")
+    try:
+        return convert(plain, member, _decode_part)
+    except ValidationError as error:
+        raise ValueError(str(error)) from error  # the path of the field that holds the part is appended to it
+
+
+def _find(part: Part, kind: str) -> type[Config] | None:
+    if kind not in part.members:
+        _load_entry_points()
+    return part.members.get(kind)
+
+
+def _part(name: str) -> Part:
+    if name not in _parts:
+        raise ConfigError(f'There is no sort of part called "{name}". {did_you_mean(name, _parts)}')
+    return _parts[name]
+
+
+def _load_entry_points() -> None:
+    """Import the modules that installed packages name, once; they register what they bring."""
+    global _loaded_entry_points
+    if _loaded_entry_points:
+        return
+    _loaded_entry_points = True
+    for point in entry_points(group=ENTRY_POINT_GROUP):
+        try:
+            point.load()
+        except Exception as error:
+            raise ConfigError(
+                f'The package "{point.dist.name if point.dist else point.value}" offers parts for AsyncFed '
+                f"({point.value}), but they cannot be loaded: {error!r}. Mend or uninstall it."
+            ) from error

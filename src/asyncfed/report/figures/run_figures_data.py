@@ -1,0 +1,102 @@
+"""Runs as figures: the objective on four axes, how stale the updates were, and who took part."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from math import isfinite
+
+import numpy as np
+
+from asyncfed.analysis.evaluation_axis import along
+from asyncfed.analysis.protocols import AXES, Axis, ReportedRun
+from asyncfed.report.figures.figure_data import FigureData, Panel, Series
+from asyncfed.report.figures.run_figure import strategy_words
+from asyncfed.report.units import Scale, scale_for
+
+MOST_CLIENTS = 50
+"""Above it, participation is shown as how many clients had how many updates."""
+
+TITLES: dict[Axis, str] = {
+    "round": "Per round",
+    "elapsed": "On the clock",
+    "bytes": "Per byte sent",
+    "energy": "Per joule",
+}
+
+
+def run_figures(runs: Mapping[str, ReportedRun], rerun: str = "") -> list[FigureData]:
+    """The figures of one or several runs, by label; runs of one strategy make a group."""
+    return [
+        FigureData(
+            "loss",
+            "Objective per round, second, byte and joule",
+            "The same evaluations on four axes. Bytes count both directions; joules are those of computing.",
+            tuple(_loss_panel(runs, axis) for axis in AXES),
+            rerun,
+        ),
+        FigureData(
+            "staleness",
+            "Staleness of merged updates",
+            "How many versions were merged between a client's download and the merge of its update.",
+            (
+                _round_panel(runs, "Mean of each round", "staleness_mean"),
+                _round_panel(runs, "Largest of each round", "staleness_max"),
+            ),
+            rerun,
+        ),
+        FigureData(
+            "participation",
+            "Who took part",
+            "Who merges more updates weighs more in the objective that is minimised in effect.",
+            (_participation_panel(runs),),
+            rerun,
+        ),
+    ]
+
+
+def _loss_panel(runs: Mapping[str, ReportedRun], axis: Axis) -> Panel:
+    places = {label: along(axis, run.evaluations, run.rounds) for label, run in runs.items()}
+    scale = scale_for(axis, max((float(x[-1]) for x in places.values() if len(x)), default=1.0))
+    lines = tuple(
+        _series(label, run, _in(scale, places[label]), run.evaluations["objective"]) for label, run in runs.items()
+    )
+    return Panel(TITLES[axis], scale.label, "objective", lines, y_log=True)
+
+
+def _in(scale: Scale, values: np.ndarray) -> np.ndarray:
+    return values / scale.divisor
+
+
+def _round_panel(runs: Mapping[str, ReportedRun], title: str, column: str) -> Panel:
+    lines = tuple(_series(label, run, run.rounds["round"], run.rounds[column]) for label, run in runs.items())
+    return Panel(title, "round", "versions since download", lines)
+
+
+def _participation_panel(runs: Mapping[str, ReportedRun]) -> Panel:
+    merges = {label: run.participation() for label, run in runs.items()}
+    if max(map(len, merges.values())) <= MOST_CLIENTS:
+        bars = tuple(_bars(label, runs[label], range(len(counts)), counts) for label, counts in merges.items())
+        return Panel("Updates of each client", "client", "merged updates", bars)
+    bars = tuple(_bars(label, runs[label], *np.unique(counts, return_counts=True)) for label, counts in merges.items())
+    return Panel("Clients by number of updates", "merged updates", "clients", bars)
+
+
+def _bars(label: str, run: ReportedRun, x: Iterable[float], y: np.ndarray) -> Series:
+    return Series(label, _plain(x), _known(y), group=_group(run), kind="bar")
+
+
+def _series(label: str, run: ReportedRun, x: np.ndarray, y: np.ndarray) -> Series:
+    return Series(label, _plain(x), _known(y), group=_group(run))
+
+
+def _group(run: ReportedRun) -> str:
+    return strategy_words(run.header["experiment"]["strategy"])
+
+
+def _plain(values: Iterable[float]) -> tuple[float, ...]:
+    return tuple(float(value) for value in values)
+
+
+def _known(values: Iterable[float]) -> tuple[float | None, ...]:
+    """A run that diverged has objectives that are no numbers: gaps."""
+    return tuple(value if isfinite(value) else None for value in _plain(values))

@@ -1,0 +1,106 @@
+"""Tables for the terminal. The only place besides the command line that imports rich."""
+
+from __future__ import annotations
+
+from math import isfinite
+from typing import Any
+
+import numpy as np
+from rich import box
+from rich.table import Table
+
+from asyncfed.analysis.protocols import AXES, Axis, Ratio, ReportedComparison, ReportedRun, check_label
+from asyncfed.analysis.statistics import mean_interval
+from asyncfed.report.units import quantity, short, times
+
+TIGHT: dict[str, Any] = {"box": box.SIMPLE_HEAD, "show_edge": False, "padding": 0}  # seven columns in a terminal of 80
+COLUMNS: dict[Axis, str] = {"round": "rounds", "elapsed": "time", "bytes": "bytes", "energy": "energy"}
+
+
+def run_table(run: ReportedRun) -> Table:
+    """What a run came to, line by line."""
+    table = Table(title=str(run.header["experiment"]["name"]), show_header=False, title_justify="left")
+    table.add_column(style="bold")
+    table.add_column()
+    loud = "red" if run.verdict == "diverged" else ""
+    words = run.reason if run.reason.startswith(run.verdict) else f"{run.verdict}: {run.reason}"
+    table.add_row("verdict", words, style=loud)
+    for name, values in run.evaluations.items():
+        if name not in ("updates", "version") and len(values):
+            shown = quantity("elapsed", float(values[-1])) if name == "elapsed" else short(float(values[-1]))
+            table.add_row(name.replace("_", " "), shown)
+    for name, text in _round_lines(run.rounds):
+        table.add_row(name, text)
+    return table
+
+
+def _round_lines(rounds: dict[str, np.ndarray]) -> list[tuple[str, str]]:
+    if not len(rounds["round"]):
+        return [("rounds", "none was completed")]
+    last = {name: values[-1] for name, values in rounds.items()}
+    return [
+        ("merged updates", short(int(last["updates"]))),
+        ("staleness", f"mean {short(float(rounds['staleness_mean'].mean()))}, largest {rounds['staleness_max'].max()}"),
+        ("sent down, up", f"{quantity('bytes', last['bytes_down'])}, {quantity('bytes', last['bytes_up'])}"),
+        ("energy", quantity("energy", last["energy"])),
+        ("lost, dropped", f"{last['lost']}, {last['dropped']} tickets"),
+        ("took part", f"{last['participants']} clients, Jain's index {last['jain_index']:.2f}"),
+    ]
+
+
+def comparison_table(comparison: ReportedComparison, baseline: str) -> Table:
+    """A row a strategy: where it ended, what the target cost it, and how many times faster than `baseline` it was.
+
+    Costs are means over the seeds that reached the target; "x faster" is the paired geometric mean ratio of virtual
+    times, the baseline's over the strategy's, with its 95 % confidence interval.
+    """
+    check_label(baseline, comparison.labels)
+    title = f"{comparison.name}: cost of objective ≤ {short(comparison.target)}, {len(comparison.seeds)} seeds"
+    caption = f"x faster: in virtual time than {baseline}; paired geometric mean (95 % confidence interval)"
+    table = Table(title=title, caption=caption, title_justify="left", caption_justify="left", **TIGHT)
+    table.add_column("strategy", style="bold")
+    table.add_column("final objective", justify="right", min_width=12)
+    for axis in AXES:
+        table.add_column(COLUMNS[axis], justify="right")
+    table.add_column("x faster", justify="right")
+    for label in comparison.labels:
+        table.add_row(*comparison_row(comparison, label, baseline))
+    return table
+
+
+def comparison_row(comparison: ReportedComparison, label: str, baseline: str) -> list[str]:
+    """The cells of one strategy, as text."""
+    costs = [_cost(comparison.time_to_target(label, axis), axis) for axis in AXES]
+    faster = "baseline" if label == baseline else ratio_words(comparison.ratio(baseline, label, "elapsed"))
+    return [label, _final(comparison, label), *costs, faster]
+
+
+def ratio_words(ratio: Ratio) -> str:
+    """A ratio with its interval, and how many seeds it had to do without.
+
+    >>> ratio_words(Ratio(2.0, 1.5, 2.667, 4, 1))
+    '2 (1.5–2.7), 1 seed left out'
+    """
+    if not ratio.n:
+        return "target never reached"
+    interval = f" ({times(ratio.low)}–{times(ratio.high)})" if isfinite(ratio.low) else ""
+    missing = f", {ratio.left_out} seed{'s'[: ratio.left_out > 1]} left out" if ratio.left_out else ""
+    return f"{times(ratio.mean)}{interval}{missing}"
+
+
+def _final(comparison: ReportedComparison, label: str) -> str:
+    runs = comparison.runs[label].values()
+    diverged = sum(run.verdict == "diverged" for run in runs)
+    if diverged == len(runs):
+        return "DIVERGED"
+    final = mean_interval([float(run.objective[-1]) for run in runs if run.verdict != "diverged"])
+    reach = f" ± {final.high - final.mean:.1g}" if isfinite(final.high) else ""
+    return f"{short(final.mean)}{reach}" + (f", {diverged} of {len(runs)} DIVERGED" if diverged else "")
+
+
+def _cost(values: np.ndarray, axis: Axis) -> str:
+    reached = values[np.isfinite(values)]
+    if not len(reached):
+        return "never"
+    missed = len(values) - len(reached)
+    return quantity(axis, float(reached.mean())) + (f", {missed} never" if missed else "")

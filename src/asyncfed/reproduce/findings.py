@@ -1,0 +1,86 @@
+"""Looking up what a reproduction found, for those who tell of it; what is missing is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from asyncfed.core.errors import ConfigError
+from asyncfed.presets import Reading
+from asyncfed.report.figures.figure_data import FigureData, Series
+from asyncfed.report.units import short
+
+READINGS: tuple[Reading, ...] = ("published", "text")
+BY_TEXT, BY_SCRIPTS = "text's definition: ", "scripts' definition: "
+"""How the labels of the two definitions of wall-clock and of energy begin."""
+
+
+class Told:
+    """The findings and figures of a reproduction, looked up by name; what is missing is asked for."""
+
+    def __init__(
+        self, findings: Sequence[Mapping[str, Any]], settings: Mapping[str, Any], figures: Sequence[FigureData]
+    ) -> None:
+        self.findings = findings
+        self.settings = settings
+        self.figures = {figure_number(figure.name): figure for figure in figures}
+
+    def finding(self, claim: str, reading: Reading) -> Mapping[str, Any]:
+        for found in self.findings:
+            if (found["id"], found["reading"]) == (claim, reading):
+                return found
+        raise incomplete(f'no verdict on "{claim}" in the reading {reading}')
+
+    def number(self, claim: str, reading: Reading) -> str:
+        return number_words(self.finding(claim, reading))
+
+    def reason(self, claim: str, reading: Reading) -> str:
+        return str(self.finding(claim, reading)["reason"])
+
+    def figure(self, number: int) -> FigureData:
+        if number not in self.figures:
+            raise incomplete(f"no figure {number}")
+        return self.figures[number]
+
+    def series(self, figure: int, panel: int, label: str) -> Series:
+        """The series whose label begins so."""
+        panels = self.figure(figure).panels
+        for series in panels[panel].series if panel < len(panels) else ():
+            if series.label.startswith(label):
+                return series
+        raise incomplete(f'no "{label}" in panel {panel + 1} of figure {figure}')
+
+    def last(self, figure: int, panel: int, label: str) -> str:
+        """What that series ends at."""
+        return value_words(self.series(figure, panel, label).y[-1])
+
+
+def figure_number(name: str) -> int:
+    return int(name.split("_")[0])
+
+
+def incomplete(what: str) -> ConfigError:
+    return ConfigError(
+        f"The reproduction has {what}, and the summary tells of all of it. Run `asyncfed reproduce` without --only, "
+        "with this version of AsyncFed."
+    )
+
+
+def number_words(found: Mapping[str, Any]) -> str:
+    if found["number"] is None:
+        return "no number"
+    unit = "×" if found["unit"] == "x" else f" {found['unit']}" if found["unit"] else ""
+    return f"{digits(found['number'])}{unit}"
+
+
+def digits(value: float) -> str:
+    """Three digits; four near 1, where they make the difference.
+
+    >>> digits(0.2444), digits(1.0013)
+    ('0.244', '1.001')
+    """
+    return f"{value:.4g}" if 0.9 < value < 1.1 else short(value)
+
+
+def value_words(value: float | None) -> str:
+    return "diverged" if value is None else short(value)

@@ -1,0 +1,128 @@
+"""The mean of the latest model received from every client: the paper's Algorithm 1 taken literally.
+
+    x = x0 + sum over clients heard from of (share_c / total) * (slot_c - x0)
+
+so a client not heard from counts as x0. An arrival moves its client's slot by the merge's weight (1 replaces it, less
+moves it part of the way), and x by what that changes. Once in as many merges as there are slots, and whenever shares
+or total change, x is computed from the slots anew: rounding cannot build up, and a merge costs no more than a few
+passes over the parameters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from asyncfed.kernels.merging import slot_moved
+from asyncfed.rules.protocol import Arrays
+
+WIDE = 4096
+"""Params from which on slots are added one by one: a row is then worth a call."""
+
+MERGES_BETWEEN = 256
+"""At least so many merges pass before x is computed anew for rounding's sake."""
+
+
+class LatestMemory:
+    """Slots in the order in which clients were first heard from; `row_of[c]` is client c's."""
+
+    __slots__ = ("merges_left", "origin", "row_of", "shares", "slots", "total")
+
+    def __init__(self, origin: np.ndarray) -> None:
+        self.origin = origin
+        self.slots = np.empty((0, origin.size), origin.dtype)
+        self.shares: list[float] = []
+        self.row_of: dict[int, int] = {}
+        self.merges_left = MERGES_BETWEEN
+        self.total = 0.0
+
+    def new_row(self, client: int, share: float) -> int:
+        """A slot that holds the origin, for a client first heard from."""
+        row = len(self.shares)
+        if row == self.slots.shape[0]:
+            grown = np.empty((max(16, 2 * row), self.origin.size), self.origin.dtype)
+            grown[:row] = self.slots
+            self.slots = grown
+        self.slots[row] = self.origin
+        self.shares.append(share)
+        self.row_of[client] = row
+        return row
+
+    def forget(self, client: int) -> bool:
+        """The client counts for nothing; should it come back, it begins at the origin. True if it counted before."""
+        row = self.row_of.get(client)
+        if row is None:
+            return False
+        self.slots[row] = self.origin
+        counted, self.shares[row] = self.shares[row] != 0.0, 0.0
+        return counted
+
+    def mean(self) -> np.ndarray:
+        """x, from the slots themselves."""
+        shares = np.array(self.shares, np.float64) / self.total
+        self.merges_left = max(MERGES_BETWEEN, len(shares))
+        slots, origin = self.slots[: len(shares)], self.origin
+        if origin.size < WIDE:
+            deviation = ((slots - origin) * shares[:, None]).sum(axis=0)
+        else:  # the same sums in the same order, without an array as large as all slots
+            deviation = np.zeros(origin.size)
+            for slot, share in zip(slots, shares, strict=True):
+                deviation += (slot - origin) * share
+        mean: np.ndarray = (deviation + origin).astype(origin.dtype)
+        return mean
+
+
+class LatestAverage:
+    """Settings, in this order: `shares` (one a ticket), `total` (over all clients), `forget` (clients that left)."""
+
+    name = "latest_average"
+
+    def init(self, params: np.ndarray) -> LatestMemory:
+        return LatestMemory(params)
+
+    def apply(
+        self,
+        memory: LatestMemory,
+        params: np.ndarray,
+        payloads: Sequence[np.ndarray],
+        weights: Sequence[float],
+        clients: Sequence[int],
+        settings: Sequence[tuple[str, Any]],
+    ) -> tuple[np.ndarray, LatestMemory, dict[str, float]]:
+        (_, shares), (_, total), (_, forget) = settings
+        anew = total != memory.total
+        memory.total = total
+        memory.merges_left -= 1
+        for payload, weight, client, share in zip(payloads, weights, clients, shares, strict=True):
+            row = memory.row_of.get(client)
+            if row is None:
+                row = memory.new_row(client, share)
+            elif memory.shares[row] != share:
+                memory.shares[row] = share
+                anew = True
+            merged = np.empty_like(params)
+            slot_moved(params, memory.slots, row, payload, weight, share / total if total else 0.0, merged)
+            params = merged
+        for client in forget:
+            anew |= memory.forget(client)
+        if total and (anew or memory.merges_left < 0):
+            params = memory.mean()
+        return params, memory, {}
+
+    def dump(self, memory: LatestMemory) -> Arrays:
+        return {
+            "origin": memory.origin,
+            "slots": memory.slots[: len(memory.shares)],
+            "shares": np.array(memory.shares, np.float64),
+            "clients": np.array(list(memory.row_of), np.int64),
+            "numbers": np.array([memory.total, memory.merges_left], np.float64),
+        }
+
+    def load(self, arrays: Arrays) -> LatestMemory:
+        memory = LatestMemory(arrays["origin"])
+        memory.slots, memory.shares = arrays["slots"].copy(), arrays["shares"].tolist()
+        memory.row_of = {client: row for row, client in enumerate(arrays["clients"].tolist())}
+        memory.total, memory.merges_left = float(arrays["numbers"][0]), int(arrays["numbers"][1])
+        return memory

@@ -1,0 +1,125 @@
+"""The vectors of a run: the model, the copies handed out, the payloads that wait, and the memories of the rules.
+
+The server decides in numbers; this carries the decisions out. It neither trains nor keeps time, so the simulator, a
+replay and a live engine all use it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from asyncfed.core.errors import StrategyError, did_you_mean
+from asyncfed.core.types import Combine, Dispatch, Merge
+from asyncfed.kernels.merging import mixed, stepped
+from asyncfed.rules.latest_average import LatestAverage
+from asyncfed.rules.protocol import Arrays, Combiner
+
+COMBINERS: dict[str, Combiner] = {rule.name: rule for rule in [LatestAverage()]}
+
+
+class Vectors:
+    """`params` is never changed in place: whoever holds a version of the model keeps it.
+
+    `own` holds each client's own model where the work asks for it (`start = "own"`).
+    """
+
+    def __init__(self, params: np.ndarray) -> None:
+        self.params = params
+        self.own: dict[int, np.ndarray] = {}
+        self.handed_out: dict[int, np.ndarray] = {}
+        self.trained: dict[int, np.ndarray] = {}
+        self.client_of: dict[int, int] = {}
+        self._memories: dict[str, object] = {}
+
+    def hand_out(self, dispatch: Dispatch, own_start: np.ndarray | None = None) -> np.ndarray:
+        """Remember which model this ticket starts from: the present one, or the client's own."""
+        start = self.params if own_start is None else own_start
+        self.handed_out[dispatch.ticket] = start
+        self.client_of[dispatch.ticket] = dispatch.client
+        return start
+
+    def forget(self, ticket: int) -> None:
+        """A ticket was lost or dropped."""
+        del self.handed_out[ticket], self.client_of[ticket]
+        self.trained.pop(ticket, None)
+
+    def merge(self, merge: Merge) -> None:
+        """`x <- keep * x + sum_i weight_i * payload_i`, or what the named rule makes of it; summed in ticket order."""
+        if merge.combiner is not None:
+            self._combine(merge, merge.combiner)
+            return
+        keep = merge.keep
+        for ticket, weight in zip(merge.tickets, merge.weights, strict=True):
+            del self.client_of[ticket]
+            model, start = self.trained.pop(ticket), self.handed_out.pop(ticket)
+            merged = np.empty_like(self.params)
+            if merge.of == "model":
+                mixed(self.params, keep, model, weight, merged)
+            elif keep == 1.0:
+                stepped(self.params, model, start, weight, merged)
+            else:
+                mixed(self.params, keep, model - start, weight, merged)
+            self.params, keep = merged, 1.0
+
+    def _combine(self, merge: Merge, combine: Combine) -> None:
+        name, clients, payloads = combine.name, [], []
+        for ticket in merge.tickets:
+            clients.append(self.client_of.pop(ticket))
+            model, start = self.trained.pop(ticket), self.handed_out.pop(ticket)
+            payloads.append(model if merge.of == "model" else model - start)
+        memory = self._memories.get(name)
+        if memory is None:
+            memory = _rule(name).init(self.params)
+        self.params, self._memories[name], _ = COMBINERS[name].apply(
+            memory, self.params, payloads, merge.weights, clients, combine.settings
+        )
+
+    # ---- checkpoints -----------------------------------------------------------------------------------------
+
+    def dump(self) -> Arrays:
+        """Everything as named arrays. Models that several tickets share are stored once."""
+        arrays: Arrays = {"params": self.params}
+        models: dict[int, int] = {}
+        distinct: list[np.ndarray] = []
+        for model in self.handed_out.values():
+            if id(model) not in models:
+                models[id(model)] = len(distinct)
+                distinct.append(model)
+        arrays["tickets"] = np.array(list(self.handed_out), np.int64)
+        arrays["ticket_clients"] = np.array(list(self.client_of.values()), np.int64)
+        arrays["ticket_models"] = np.array([models[id(m)] for m in self.handed_out.values()], np.int64)
+        arrays["models"] = _stack(distinct, self.params)
+        arrays["trained_tickets"] = np.array(list(self.trained), np.int64)
+        arrays["trained"] = _stack(list(self.trained.values()), self.params)
+        arrays["own_clients"] = np.array(list(self.own), np.int64)
+        arrays["own"] = _stack(list(self.own.values()), self.params)
+        for name, memory in self._memories.items():
+            for key, value in COMBINERS[name].dump(memory).items():
+                arrays[f"memory/{name}/{key}"] = value
+        return arrays
+
+    @classmethod
+    def load(cls, arrays: Arrays) -> Vectors:
+        vectors = cls(arrays["params"])
+        models = list(arrays["models"])
+        tickets = arrays["tickets"].tolist()
+        vectors.handed_out = {t: models[m] for t, m in zip(tickets, arrays["ticket_models"].tolist(), strict=True)}
+        vectors.client_of = dict(zip(tickets, arrays["ticket_clients"].tolist(), strict=True))
+        vectors.trained = dict(zip(arrays["trained_tickets"].tolist(), arrays["trained"], strict=True))
+        vectors.own = dict(zip(arrays["own_clients"].tolist(), arrays["own"], strict=True))
+        for name, rule in COMBINERS.items():
+            prefix = f"memory/{name}/"
+            kept = {key.removeprefix(prefix): value for key, value in arrays.items() if key.startswith(prefix)}
+            if kept:
+                vectors._memories[name] = rule.load(kept)
+        return vectors
+
+
+def _rule(name: str) -> Combiner:
+    if name not in COMBINERS:
+        raise StrategyError(f'A merge names the rule "{name}", which does not exist. {did_you_mean(name, COMBINERS)}')
+    return COMBINERS[name]
+
+
+def _stack(rows: list[np.ndarray], like: np.ndarray) -> np.ndarray:
+    return np.stack(rows) if rows else np.empty((0, like.size), like.dtype)

@@ -1,0 +1,184 @@
+"""Live runs: the same experiment with real clients and a real clock. The engine does the moving."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from asyncfed.core.errors import ConfigError, JournalError
+from asyncfed.core.record import ValidationError, from_plain, replace, to_plain
+from asyncfed.experiment import Experiment
+from asyncfed.live.checks import Limits
+from asyncfed.live.engine_protocol import Engine
+from asyncfed.live.local.local_engine import LocalEngine
+from asyncfed.live.session import LiveSession, Saving
+from asyncfed.problems.protocol import Problem
+from asyncfed.runs.result import Run
+from asyncfed.runs.simulate import (
+    check_same_problem,
+    interruptible,
+    progress,
+    same_experiment,
+    seal,
+    thread_count,
+    written,
+)
+from asyncfed.store.journal import Journal
+from asyncfed.version import __version__
+
+
+class LiveProgress(NamedTuple):
+    """How far a live run is, and how well."""
+
+    rounds: int
+    updates: int
+    elapsed: float
+    objective: float
+    version: int
+    in_flight: int
+    lost: int
+    refused: int
+    set_aside: int
+
+
+LiveWatcher = Callable[[LiveProgress], None]
+
+
+def live_progress(session: LiveSession) -> LiveProgress:
+    return LiveProgress(
+        *progress(session),
+        session.version,
+        len(session.in_flight()),
+        session.lost,
+        session.refused,
+        len(session.set_aside),
+    )
+
+
+def run_live(
+    experiment: Experiment,
+    *,
+    engine: Engine | None = None,
+    out: Path | str,
+    problem: Problem | None = None,
+    limits: Limits | None = None,
+    saving: Saving | None = None,
+    power_safe: bool = False,
+    threads: int | None = None,
+    watch: LiveWatcher | None = None,
+    force: bool = False,
+) -> Run:
+    """Run an experiment with real clients, to its end or until Ctrl-C. Its delays are real, not the experiment's.
+
+    `engine` is where the clients are (default: processes of this machine). `limits` are what a reply has to pass. With
+    `power_safe` every commit waits for the disk, so that not even a power failure undoes what was accepted.
+    """
+    engine = engine or LocalEngine()
+    check_fit(experiment)
+    problem = experiment.problem() if problem is None else problem
+    experiment.strategy.check(problem.num_clients)
+    engine.check(problem)
+    live = {
+        "engine": to_plain(engine),
+        "absent": list(engine.absent(problem.num_clients)),
+        "limits": to_plain(limits or Limits()),
+        "saving": to_plain(saving or Saving()),
+        "power_safe": power_safe,
+    }
+    header = {
+        "asyncfed": __version__,
+        "experiment": written(experiment),
+        "problem": problem.fingerprint(),
+        "num_clients": problem.num_clients,
+        "own_delays": False,
+        "live": live,
+        "verdict": "interrupted",
+        "reason": "it was stopped before its end",
+    }
+    journal = Journal.create(out, header, replace=force)
+    return _drive(experiment, engine, problem, journal, live, threads, watch)
+
+
+def resume_live(
+    path: Path | str,
+    *,
+    engine: Engine | None = None,
+    experiment: Experiment | None = None,
+    problem: Problem | None = None,
+    threads: int | None = None,
+    watch: LiveWatcher | None = None,
+) -> Run:
+    """Go on with a live run that was interrupted or killed. What was merged stays merged; what was out is given up."""
+    journal = Journal.open(path, write=True)
+    header = journal.header()
+    if "live" not in header:
+        raise JournalError(f"{path} is a simulated run. Continue it with `asyncfed resume {path}`.")
+    experiment = same_experiment(header, experiment, journal.path)
+    problem = experiment.problem() if problem is None else problem
+    check_same_problem(header, problem, path)
+    if header["verdict"] != "interrupted":
+        journal.rehash()
+        return Run(journal)
+    engine = engine or _engine_of(header["live"], path)
+    engine.check(problem)
+    return _drive(experiment, engine, problem, journal, header["live"], threads, watch)
+
+
+def check_fit(experiment: Experiment) -> None:
+    """Refuse what only a simulation can do."""
+    if experiment.churn:
+        raise ConfigError("churn is set, but in a live run clients come and go by themselves. Remove it.")
+    if experiment.evaluation.drift:
+        raise ConfigError(
+            "evaluation.drift is set, but it needs every client's data in one place. Remove it, or simulate the run."
+        )
+
+
+def _engine_of(live: dict[str, Any], path: Path | str) -> Engine:
+    try:
+        return from_plain(live["engine"], LocalEngine)
+    except ValidationError as error:
+        raise JournalError(
+            f"{path} was run on an engine that this command cannot start ({error}). Start it as it was started before."
+        ) from error
+
+
+class _Orders(NamedTuple):
+    stop: Callable[[], bool]
+    look: Callable[[], None]
+
+
+def _drive(
+    experiment: Experiment,
+    engine: Engine,
+    problem: Problem,
+    journal: Journal,
+    live: dict[str, Any],
+    threads: int | None,
+    watch: LiveWatcher | None,
+) -> Run:
+    if live["power_safe"]:
+        journal.survive_power_loss()
+    session = LiveSession(
+        problem,
+        replace(experiment.plan(thread_count(threads)), absent=tuple(live["absent"])),
+        journal,
+        name=os.urandom(8).hex(),
+        limits=from_plain(live["limits"], Limits),
+        saving=from_plain(live["saving"], Saving),
+    )
+    with interruptible() as interrupted:
+        look = (lambda: None) if watch is None else (lambda: watch(live_progress(session)))
+        begun = False
+
+        def begin() -> None:
+            nonlocal begun
+            session.resume()
+            begun = True
+
+        engine.drive(session, problem, begin, _Orders(interrupted.is_set, look))
+    if begun:
+        seal(session, journal)
+    return Run(journal)

@@ -1,0 +1,167 @@
+"""Workers: a problem whose trainings are done by other processes, where threads of one process would not help."""
+
+from __future__ import annotations
+
+import multiprocessing
+import pickle
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from itertools import pairwise
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asyncfed.core.errors import ConfigError
+from asyncfed.core.types import Work
+from asyncfed.analysis.client_outcomes import scoring
+from asyncfed.problems.protocol import Array, ClientScores, Initialisation, Problem
+from asyncfed.runs.simulate import become_worker
+
+Tasks = tuple[Sequence[int], Sequence[Work], Sequence[int]]
+
+
+class Workers:
+    """A `Problem` that hands its trainings to `count` processes; their results, and so the run, are the same.
+
+        with af.Workers(problem, 2) as pooled:
+            af.run(experiment, problem=pooled)
+
+    Afterwards, `pooled` trains in this process, as the problem itself would: `run.clients` may still ask it to. It pays
+    where a training takes more than some milliseconds and spends them in Python. The problem must be made of
+    things that can be pickled: a `model_fn` at the top of a module, not a lambda. In a script, use it under
+    `if __name__ == "__main__":`, for the workers import that script.
+    """
+
+    def __init__(self, problem: Problem, count: int) -> None:
+        if count < 1:
+            raise ConfigError(f"count is {count}; there must be at least 1 worker.")
+        try:
+            packed = pickle.dumps(problem)
+        except (pickle.PicklingError, AttributeError, TypeError) as error:
+            raise ConfigError(
+                f"The problem cannot be handed to another process ({error}). Define its functions at the top of a "
+                "module."
+            ) from error
+        self._problem, self._count, self._open = problem, count, True
+        context = multiprocessing.get_context("spawn")
+        self._pool = ProcessPoolExecutor(count, mp_context=context, initializer=_begin, initargs=(packed,))
+
+    def __enter__(self) -> Workers:
+        return self
+
+    def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._open = False
+        self._pool.shutdown(cancel_futures=True)
+
+    # ---- what workers do -------------------------------------------------------------------------------------
+
+    def local_train_many(
+        self,
+        starts: Array,
+        clients: Sequence[int],
+        works: Sequence[Work],
+        keys: Sequence[int],
+        threads: int = 1,
+        overwrite: bool = False,
+    ) -> Array:
+        """Each worker trains some of the tasks, on one thread; `threads` does not matter."""
+        if len(clients) < 2 or not self._open:
+            return self._problem.local_train_many(starts, clients, works, keys, threads, overwrite)
+        return np.concatenate(self._shared_out("local_train_many", starts, (clients, works, keys)))
+
+    def local_path_moments(
+        self, starts: Array, clients: Sequence[int], works: Sequence[Work], keys: Sequence[int], threads: int = 1
+    ) -> tuple[Array, Array, Array]:
+        if not self._open:
+            return self._problem.local_path_moments(starts, clients, works, keys, threads)
+        steps, sums, squares = zip(*self._shared_out("local_path_moments", starts, (clients, works, keys)), strict=True)
+        return np.concatenate(steps), np.concatenate(sums), np.concatenate(squares)
+
+    def _shared_out(self, method: str, starts: Array, tasks: Tasks) -> list[Any]:
+        bounds = np.linspace(0, len(starts), min(self._count, len(starts)) + 1).round().astype(int).tolist()
+        try:
+            parts = [
+                self._pool.submit(_call, method, starts[a:b], *(column[a:b] for column in tasks))
+                for a, b in pairwise(bounds)
+            ]
+            return [part.result() for part in parts]
+        except BrokenProcessPool as error:
+            raise ConfigError(
+                'A worker process died. Use Workers under `if __name__ == "__main__":`, define the functions of the '
+                "problem in a module that can be imported, and check that memory suffices."
+            ) from error
+
+    # ---- what the problem itself does ------------------------------------------------------------------------
+
+    @property
+    def num_clients(self) -> int:
+        return self._problem.num_clients
+
+    @property
+    def num_params(self) -> int:
+        return self._problem.num_params
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self._problem.dtype
+
+    @property
+    def num_examples(self) -> NDArray[np.int64]:
+        return self._problem.num_examples
+
+    def init(self, seed: int, client: int | None = None, how: Initialisation = "zeros") -> Array:
+        return self._problem.init(seed, client, how)
+
+    def local_train(self, params: Array, client: int, work: Work, key: int) -> Array:
+        return self._problem.local_train(params, client, work, key)
+
+    def evaluate(self, params: Array, threads: int = 1) -> dict[str, float]:
+        return self._problem.evaluate(params, threads)
+
+    def client_losses(self, params: Array, threads: int = 1) -> Array:
+        return self._problem.client_losses(params, threads)
+
+    def client_loss(self, params: Array, client: int) -> float:
+        return self._problem.client_loss(params, client)
+
+    def gradient(self, params: Array, client: int) -> Array:
+        return self._problem.gradient(params, client)
+
+    def optimum(self) -> Array | None:
+        return self._problem.optimum()
+
+    def fingerprint(self) -> str:
+        return self._problem.fingerprint()
+
+    # ---- how it serves single clients, if it can say ---------------------------------------------------------
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        return scoring(self._problem).parts
+
+    @property
+    def client_names(self) -> tuple[str, ...]:
+        return scoring(self._problem).client_names
+
+    def client_scores(self, params: Array, part: str, threads: int = 1) -> ClientScores:
+        return scoring(self._problem).client_scores(params, part, threads)
+
+    def client_optimum(self, client: int) -> Array | None:
+        return scoring(self._problem).client_optimum(client)
+
+
+_own: Problem | None = None
+"""In a worker process, the problem it trains on."""
+
+
+def _begin(packed: bytes) -> None:
+    global _own
+    become_worker()
+    _own = pickle.loads(packed)
+
+
+def _call(method: str, *arguments: Any) -> Any:
+    return getattr(_own, method)(*arguments)

@@ -1,0 +1,126 @@
+"""A run that stops early says why, stops at the same place when resumed, and verifies."""
+
+import numpy as np
+import pytest
+
+import asyncfed as af
+from asyncfed.core.errors import ConfigError, JournalError
+from asyncfed.core.types import Budget
+from asyncfed.data import Holdout
+from asyncfed.engine.stopping import Stopping, StoppingWatch
+
+
+def stopping_run(small, out=None, **how):
+    rules = {"metric": "validation_loss", "patience": 3, "min_improvement": 0.5, **how}
+    experiment = small(budget=Budget(rounds=200), holdout=Holdout(validation=0.3, test=0.2), stopping=Stopping(**rules))
+    return af.run(experiment, out=out)
+
+
+def test_patience_ends_a_run_that_no_longer_improves(small):
+    run = stopping_run(small)
+    losses = run.evaluations["validation_loss"]
+    assert run.verdict == "finished"
+    assert run.reason.startswith("stopped early: validation_loss has not improved in 3 evaluations (best")
+    assert 4 <= len(losses) < 200
+    best, without = np.inf, 0
+    for number, loss in enumerate(losses):
+        best, without = (loss, 0) if loss < best - 0.5 else (best, without + 1)
+        assert (without >= 3) == (number == len(losses) - 1)
+
+
+def test_a_target_ends_a_run(small):
+    first = stopping_run(small, patience=None, target=1e9)
+    assert first.evaluations["round"].tolist() == [0, 1]
+    assert "the target of 1e+09 is reached" in first.reason
+
+
+def test_energy_ends_a_run(small):
+    run = stopping_run(small, patience=None, energy=1000.0)
+    assert run.reason == "the energy budget of 1000 J is spent"
+    reported = [b for kind, b in zip(*map(run.journal.event_columns().get, ("kind", "b")), strict=True)
+                if kind == "report"]  # fmt: skip
+    assert sum(reported) >= 1000.0 > sum(reported[:-1])
+
+
+def test_an_accuracy_is_to_rise():
+    watch = StoppingWatch(Stopping(metric="test_accuracy", patience=2, target=0.9))
+    assert [watch.reason({"test_accuracy": a}, r) for r, a in enumerate((0.5, 0.6, 0.55))] == [None] * 3
+    assert "best 0.6, in round 1" in watch.reason({"test_accuracy": 0.6}, 3)
+    assert "0.95: the target of 0.9" in watch.reason({"test_accuracy": 0.95}, 4)
+
+
+def test_what_is_no_number_is_no_improvement():
+    watch = StoppingWatch(Stopping(metric="objective", patience=1))
+    assert watch.reason({"objective": float("nan")}, 0) is not None
+
+
+@pytest.mark.parametrize("rules", [{}, {"patience": None, "energy": 900.0}, {"patience": None, "target": 20.0}])
+def test_the_reason_is_journalled_and_replays(small, tmp_path, rules):
+    path = tmp_path / "run.sqlite"
+    run = stopping_run(small, path, **rules)
+    events = run.journal.event_columns()
+    assert events["kind"][-1] == "stop"
+    assert run.reason in events["detail"][-1]
+    verification = af.verify(path)
+    assert verification.ok, verification.lines
+
+
+@pytest.mark.parametrize("rules", [{}, {"patience": None, "energy": 900.0}])
+def test_an_interrupted_run_stops_where_it_would_have(small, tmp_path, rules):
+    whole = stopping_run(small, **rules)
+    path = tmp_path / "run.sqlite"
+    run, stops = _two_steps(path, lambda **how: af.run(whole.experiment, out=path, **how)), 1
+    while not run.finished:
+        run, stops = _two_steps(path, lambda **how: af.resume(path, **how)), stops + 1
+    assert stops > 3
+    assert run.sha256 == whole.sha256
+    assert run.reason == whole.reason
+
+
+def _two_steps(path, go_on):
+    """Let two things happen, one at a time, and give up."""
+    from asyncfed.sim.simulation import Simulation
+
+    advance, steps = Simulation.advance, iter(range(2))
+
+    def give_up(progress):
+        if next(steps, None) is None:
+            raise KeyboardInterrupt
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Simulation, "advance", lambda self, arrivals: advance(self, 1))
+        try:
+            return go_on(watch=give_up, checkpoint_seconds=0.0)
+        except KeyboardInterrupt:
+            return af.load(path)
+
+
+def test_when_it_is_measured_is_part_of_a_run_that_measurements_stop(small, tmp_path):
+    path = tmp_path / "run.sqlite"
+    run = stopping_run(small, path)
+    other = af.replace(run.experiment, evaluation=af.Evaluation(every=2))
+    with pytest.raises(JournalError, match=r"evaluation\.every: 1 -> 2"):
+        af.resume(path, experiment=other)
+
+
+@pytest.mark.parametrize(("how", "words"), [
+    ({}, "stopping has no rule; set stopping.patience"),
+    ({"patience": 0}, "stopping.patience is 0; it must be at least 1"),
+    ({"energy": -1.0}, "stopping.energy is -1.0; it must be a positive"),
+    ({"patience": 1, "min_improvement": -1.0}, "stopping.min_improvement is -1.0"),
+])  # fmt: skip
+def test_bad_rules_are_refused(how, words):
+    with pytest.raises(ConfigError, match=words):
+        Stopping(**how)
+
+
+def test_rules_about_what_is_not_measured_are_refused_before_anything_is_written(small, tmp_path):
+    path = tmp_path / "run.sqlite"
+    with pytest.raises(ConfigError, match=r'"validation_loss", which needs a \[holdout\]'):
+        af.run(small(stopping=Stopping(patience=2)), out=path)
+    with pytest.raises(ConfigError, match=r'"objectiv"\. Did you mean "objective"\?'):
+        af.run(small(stopping=Stopping(metric="objectiv", patience=2)), out=path)
+    seldom = small(stopping=Stopping(metric="objective", patience=2), evaluation=af.Evaluation(every=0))
+    with pytest.raises(ConfigError, match=r"evaluation\.every is 0, so stopping would never be decided"):
+        af.run(seldom, out=path)
+    assert not path.exists()

@@ -1,0 +1,49 @@
+import numpy as np
+import pytest
+
+import asyncfed as af
+from asyncfed.engine.trajectory import follow
+
+
+@pytest.fixture(scope="module")
+def followed():
+    experiment = af.presets.regression(rounds=6, strategy="afl_mixing")
+    experiment = af.replace(experiment, evaluation=af.Evaluation(unit="update"))
+    run, problem = af.run(experiment), experiment.problem()
+    path = follow(problem, experiment.plan(1), run.journal, problem.optimum(), 0.9, lambda version: version in (0, 3))
+    return run, problem, path
+
+
+def test_distances_are_those_the_run_measured(followed):
+    run, _, path = followed
+    assert path.distances.tolist() == run.evaluations["distance"].tolist()
+
+
+def test_every_merge_is_there_once_with_its_base(followed):
+    run, _, path = followed
+    rows = [row for row in run.journal.event_rows() if row[2] == 2]
+    assert [step.tickets[0].ticket for step in path.steps] == [row[3] for row in rows]
+    assert all(step.keep == 0.5 and step.of == "model" for step in path.steps)
+    assert path.largest_staleness == run.rounds["staleness_max"].max()
+
+
+def test_averages_weigh_later_models_more(followed):
+    run, problem, path = followed
+    experiment = run.experiment
+    models = [problem.init(experiment.seed, how="torch")]
+    for step in path.steps[:3]:
+        k = step.tickets[0]
+        trained = problem.local_train(models[k.base_version], k.client, k.work, k.key)
+        models.append(0.5 * models[-1] + 0.5 * trained)
+    weights = 0.9 ** -np.arange(1.0, 5.0)
+    assert path.averages[3] == pytest.approx(weights @ np.array(models) / weights.sum(), rel=1e-12)
+    assert path.averages[0] == pytest.approx(models[0])
+    assert set(path.averages) == {0, 3}
+
+
+def test_the_latest_average_tells_its_shares():
+    experiment = af.presets.regression(rounds=2)
+    run, problem = af.run(experiment), experiment.problem()
+    path = follow(problem, experiment.plan(1), run.journal, problem.optimum())
+    assert {step.shares for step in path.steps} == {(0.1,)}
+    assert path.averages == {}

@@ -1,0 +1,368 @@
+"""Tasks go out, answers come back one by one, and nothing a node does stops or spoils the run."""
+
+import json
+import re
+from math import inf, nan
+
+import numpy as np
+import pytest
+from flwr.app import Array, ArrayRecord, ConfigRecord, RecordDict
+
+import asyncfed as af
+from asyncfed.flower.grid_driver import ERRORS_IN_A_ROW, GREETING_SECONDS, SLACK
+from asyncfed.flower.messages import pack_model
+from asyncfed.live.checks import Limits
+from asyncfed.runs.simulate import seal
+from asyncfed.strategies import AFL
+from asyncfed.strategies.samplers import ShortestQueue
+
+
+def merged_tickets(federation):
+    return [row[3] for row in federation.events("merge")]
+
+
+def reasons(federation, kind):
+    return [json.loads(row[8]) for row in federation.events(kind)]
+
+
+# ---- an undisturbed run ----------------------------------------------------------------------------------------------
+
+
+def test_a_run_on_flower_replays_to_the_same_bits(federation):
+    run = federation()
+    run.finish()
+    seal(run.session, run.journal)
+    assert len(merged_tickets(run)) == len(set(merged_tickets(run))) == 12
+    verification = af.verify(run.path)
+    assert verification.ok, verification.lines
+
+
+def test_who_answers_is_given_work_while_others_are_still_busy(federation):
+    run = federation()
+    run.look()
+    slow, fast = run.node_of(0), run.node_of(1)
+    for done in range(1, 4):
+        run.grid.work(fast)
+        run.look()
+        assert run.session.updates == done
+        assert len(run.grid.inboxes[fast]) == 1  # its next task, made in the same look
+    assert len(run.grid.inboxes[slow]) == 1
+
+
+def test_every_message_has_a_time_to_live(federation):
+    run = federation()
+    run.finish()
+    lives = {message.metadata.message_type: message.metadata.ttl for message in run.grid.sent}
+    assert lives == {"query": GREETING_SECONDS, "train": run.ttl + SLACK}
+
+
+def test_with_a_queue_a_node_holds_its_next_task_already(federation):
+    ahead = AFL(concurrency=6, aggregate="delta_mean", sampler=ShortestQueue(depth=2))
+    run = federation(strategy=ahead)
+    run.look()
+    assert [len(run.grid.inboxes[run.node_of(client)]) for client in range(3)] == [2, 2, 2]
+    run.finish()
+    assert len(set(merged_tickets(run))) == 24
+
+
+# ---- nodes come and go -----------------------------------------------------------------------------------------------
+
+
+def test_a_node_that_joins_is_given_work_at_once(federation):
+    run = federation(here=(0, 1))
+    run.look()
+    node = run.grid.add(2)
+    run.look()
+    run.grid.work(node)  # it introduces itself
+    run.look()
+    assert [row[4] for row in run.events("join")] == [2]
+    assert run.grid.inboxes[node][0].metadata.message_type == "train"
+
+
+def test_a_node_that_vanishes_costs_its_ticket_only(federation):
+    run = federation()
+    run.look()
+    gone = run.node_of(2)
+    del run.grid.nodes[gone]
+    run.look()
+    assert [(row[4], json.loads(row[8])) for row in run.events("leave")] == [(2, "its node went offline")]
+    run.finish()
+    assert {row[4] for row in run.events("report")} == {0, 1}
+
+
+def test_a_node_that_comes_back_introduces_itself_anew(federation):
+    run = federation()
+    run.look()
+    gone = run.node_of(2)
+    del run.grid.nodes[gone]
+    run.look()
+    run.grid.inboxes[gone].clear()
+    run.grid.add(2, gone)
+    run.look()
+    run.grid.work(gone)
+    run.look()
+    assert [row[4] for row in run.events("join")] == [2]
+    assert len(run.grid.inboxes[gone]) == 1
+
+
+def test_an_error_becomes_a_lost_ticket(federation):
+    run = federation()
+    run.look()
+    run.grid.work(run.node_of(1), error="no room left on device")
+    run.look()
+    assert reasons(run, "lost") == ["its node reports error 3: no room left on device"]
+    run.finish()
+    assert {row[4] for row in run.events("report")} == {0, 1, 2}
+
+
+def test_a_node_whose_app_always_fails_gets_no_more_work_until_it_introduces_itself(federation):
+    run = federation()
+    run.look()
+    node = run.node_of(1)
+    for _ in range(ERRORS_IN_A_ROW):
+        run.grid.work(node, error="ImportError")
+        run.look()
+    assert reasons(run, "leave") == ["its app failed 5 times in a row"]
+    assert run.grid.inboxes[node] == []
+    run.look(GREETING_SECONDS + 1)
+    assert [message.metadata.message_type for message in run.grid.inboxes[node]] == ["query"]
+
+
+def test_a_node_that_never_answers_costs_its_ticket_after_the_time_to_live(federation):
+    run = federation()
+    run.look()
+    [ticket] = run.session.in_flight(0)
+    run.look(run.ttl + 1)
+    assert f"no answer within {run.ttl:g} s" in reasons(run, "lost")
+    late = run.honest(0)[0]
+    assert late.ticket == ticket
+    run.grid.work(run.node_of(0))  # and comes too late
+    run.look()
+    assert reasons(run, "refused") == ["its ticket had been given up"]
+    assert not run.session.set_aside
+
+
+def test_a_message_that_the_superlink_does_not_take_costs_its_ticket(federation):
+    run = federation()
+    run.look()
+    run.grid.work(run.node_of(0))
+    run.grid.accepts = False
+    run.look()
+    run.grid.accepts = True
+    run.look()
+    assert reasons(run, "lost") == ["the SuperLink did not take the message"]
+    run.finish()
+
+
+# ---- who is let in ---------------------------------------------------------------------------------------------------
+
+NOT_LET_IN = {
+    "a number that is not there": ({"client": 7}, "its partition-id is 7; the experiment has clients 0 to 2"),
+    "another one's number": ({"client": 0}, "client 0 is node 100 already; give every node a partition-id of its own"),
+    "another model": (
+        {"num_params": 4},
+        r"its model has 4 params of '<f8'; the server's has 11 of '<f8'.*the same app",
+    ),
+    "other numbers": ({"dtype": "<f4"}, r"its model has 11 params of '<f4'"),
+    "other data": ({"num_examples": 9}, "it has 9 examples; client 2 has 16"),
+    "no data": ({"num_examples": 0}, "it has 0 examples"),
+    "nonsense": ({"num_examples": "many"}, "the introduction is not one"),
+}
+
+
+@pytest.mark.parametrize(("lie", "complaint"), NOT_LET_IN.values(), ids=NOT_LET_IN)
+def test_who_is_not_let_in_gets_no_work(federation, lie, complaint):
+    run = federation(here=(0, 1))
+    run.look()
+    node = run.grid.add(2)
+    run.look()
+    honest = {"client": 2, "num_examples": 16, "num_params": 11, "dtype": "<f8", "asyncfed": "1"}
+    run.grid.work(node, RecordDict({"asyncfed": ConfigRecord({**honest, **lie})}))
+    run.look()
+    assert run.grid.inboxes[node] == []
+    assert not run.events("join")
+    [said] = [line for line in run.said if "not let in" in line]
+    assert re.search(complaint, said)
+
+
+# ---- what is refused -------------------------------------------------------------------------------------------------
+
+
+def model_of(data, dtype="<f8", stype="asyncfed.little_endian", size=11):
+    return ArrayRecord({"params": Array(dtype, (size,), stype, data)})
+
+
+def with_model(record):
+    return lambda honest: RecordDict({"asyncfed": honest["asyncfed"], "model": record})
+
+
+LIES = {
+    "NaN": ({"params": np.full(11, nan)}, "the model it sent is not finite"),
+    "infinity": ({"params": np.full(11, inf)}, "the model it sent is not finite"),
+    "gigantic": ({"params": np.full(11, 1e9)}, r"the norm of its change is 3.32e\+09; at most 1e\+06 is let in"),
+    "too short": ({"params": np.zeros(10)}, r"the model it sent has shape \(10,\); it must have \(11,\)"),
+    "other numbers": (
+        {"params": np.zeros(11, np.float32), "dtype": "<f4"},
+        "the model it sent holds float32; it must hold float64",
+    ),
+    "other examples": ({"num_examples": 10**9}, "it says it has 1000000000 examples; it had declared 16"),
+    "negative time": ({"duration": -1.0}, "it says it worked for -1.0 s"),
+    "endless time": ({"duration": 1e9}, "it says it worked for 1e[+]09 s on a ticket that was out for"),
+    "metrics": ({"metrics": {str(n): 0.0 for n in range(99)}}, "it sent 99 metrics"),
+    "never handed out": ({"ticket": 10**6}, "ticket 1000000 was never handed out"),
+    "another's": ({"ticket": "of client 1"}, r"ticket \d+ belongs to client 1"),
+    "truncated": (with_model(model_of(bytes(83))), "the body has 83 bytes, which is no whole number of 8-byte numbers"),
+    "oversized": (with_model(model_of(bytes(80_000))), "the model has 80000 bytes; at most 10000 are read"),
+    "a pickle": (with_model(model_of(b"cos\nsystem\n", stype="pickle")), "the model is 'pickle' of '<f8'"),
+    "no model": (with_model(ArrayRecord()), "the message lacks its header or its model"),
+    "no array": (with_model(ConfigRecord()), "the message has no ArrayRecord called 'model'"),
+    "empty": (lambda honest: RecordDict(), "the message has no ConfigRecord called 'asyncfed'"),
+    "no header": (
+        lambda honest: RecordDict({"asyncfed": ConfigRecord({"header": b"\xc1nonsense"}), "model": honest["model"]}),
+        "the header is no message of ours",
+    ),
+    "long header": (
+        lambda honest: RecordDict({"asyncfed": ConfigRecord({"header": bytes(10**5)}), "model": honest["model"]}),
+        "the header has 100000 bytes; at most 16384 are read",
+    ),
+}
+
+
+def tell(run, client, lie):
+    if callable(lie):
+        honest = pack_model(*run.honest(client))
+        run.lie(client, content=lie(honest))
+        return
+    if lie.get("ticket") == "of client 1":
+        lie = {"ticket": run.session.in_flight(1)[0]}
+    run.lie(client, **lie)
+
+
+@pytest.mark.parametrize(("lie", "reason"), LIES.values(), ids=LIES)
+def test_a_lie_is_refused_and_costs_its_own_ticket_only(federation, lie, reason):
+    run = federation()
+    run.look()
+    before = run.session.params.copy()
+    [ticket], [others] = run.session.in_flight(0), run.session.in_flight(1)
+    tell(run, 0, lie)
+    [refusal] = reasons(run, "refused")
+    assert re.search(reason, refusal)
+    assert np.array_equal(run.session.params, before)
+    assert [row[3] for row in run.events("lost")] == [ticket]
+    assert run.session.in_flight(1) == [others]
+    run.finish()
+    assert ticket not in merged_tickets(run)
+    assert len(merged_tickets(run)) == len(set(merged_tickets(run))) == 12
+
+
+def test_an_answer_that_was_taken_is_not_taken_again(federation):
+    run = federation()
+    run.look()
+    first = pack_model(*run.honest(0))
+    run.grid.work(run.node_of(0))
+    run.look()
+    [second] = run.session.in_flight(0)
+    run.grid.work(run.node_of(0), first)
+    run.look()
+    assert reasons(run, "refused") == ["ticket 0 was answered already"]
+    assert reasons(run, "lost") == ["its node answered for another ticket"]
+    assert merged_tickets(run) == [0]
+    assert second not in run.session.in_flight()
+
+
+def test_who_does_not_know_the_secret_of_a_task_cannot_answer_it(federation):
+    run = federation()
+    run.look()
+    run.lie(0, session="guessed", params=np.zeros(11))
+    assert reasons(run, "lost") == ["it was answered by somebody who had not been sent it"]
+    assert run.session.updates == 0
+    assert not run.events("refused")  # the node it spoke for is not to blame
+
+
+def test_secrets_are_of_one_task_only(federation):
+    run = federation()
+    run.finish()
+    tasks = [message.content["asyncfed"]["header"] for message in run.grid.sent if message.content]
+    assert len(set(tasks)) == len(tasks) >= 12
+    secrets = [run.honest(client)[0].session for client in range(3) if run.grid.inboxes[run.node_of(client)]]
+    assert len(set(secrets)) == len(secrets)
+    assert all(len(secret) == 32 for secret in secrets)
+
+
+def test_a_node_that_lies_again_and_again_is_set_aside(federation):
+    run = federation(limits=Limits(faults=2))
+    run.look()
+    for _ in range(2):
+        run.lie(0, params=np.full(11, nan))
+    assert run.session.set_aside == {0}
+    run.finish()
+    assert {row[4] for row in run.events("report")} == {1, 2}
+
+
+# ---- the server is restarted -----------------------------------------------------------------------------------------
+
+
+def test_a_restarted_server_waits_until_its_clients_have_said_which_node_they_are(federation):
+    run = federation()
+    run.look()
+    run.grid.work(run.node_of(0))
+    run.look()
+    old = run.grid.inboxes[run.node_of(1)].pop()
+    run.crash()
+    run.look()
+    assert all(row[4] in (0, 1, 2) for row in run.events("lost"))
+    assert run.session.updates == 1
+    for node in run.grid.inboxes:
+        run.grid.inboxes[node] = [m for m in run.grid.inboxes[node] if m.metadata.message_type == "query"]
+    assert [len(inbox) for inbox in run.grid.inboxes.values()] == [1, 1, 1]
+    run.all_work()
+    run.look()
+    assert len(run.session.in_flight()) == 3
+    assert old.metadata.message_id not in [m.metadata.message_id for m in run.grid.inboxes[run.node_of(1)]]
+    run.finish()
+    assert len(merged_tickets(run)) == len(set(merged_tickets(run))) == 12
+
+
+def test_who_does_not_come_back_after_a_restart_has_left(federation):
+    run = federation()
+    run.look()
+    run.crash()
+    del run.grid.nodes[101]
+    run.look()
+    for node in (100, 102):
+        run.grid.inboxes[node] = run.grid.inboxes[node][-1:]
+        run.grid.work(node)
+    run.look()
+    run.look(31.0, return_seconds=30.0)
+    assert [(row[4], json.loads(row[8])) for row in run.events("leave")] == [(1, "its node was not there for 30 s")]
+
+
+# ---- what goes over the wire -----------------------------------------------------------------------------------------
+
+
+def bytes_of(record):
+    if isinstance(record, ArrayRecord):
+        return b"".join(array.data for array in record.values())
+    return b"".join(value if isinstance(value, bytes) else repr(value).encode() for value in record.values())
+
+
+def test_no_data_leave_a_client(federation, experiment):
+    run = federation()
+    run.finish()
+    for message in [*run.grid.sent, *run.grid.answers]:
+        allowed = {"query": {"asyncfed"}, "train": {"asyncfed", "model"}}[message.metadata.message_type]
+        assert set(message.content) <= allowed
+        if "model" in message.content:
+            assert list(message.content["model"]) == ["params"]
+            assert len(bytes_of(message.content["model"])) == 11 * 8
+            assert list(message.content["asyncfed"]) == ["header"]
+            assert len(bytes_of(message.content["asyncfed"])) < 400
+    clients = experiment.clients()
+    wire = b"".join(bytes_of(r) for m in [*run.grid.sent, *run.grid.answers] for r in m.content.values())
+    assert not any(value.tobytes() in wire for value in np.concatenate([clients.x.ravel(), clients.y]))
+
+
+def test_an_introduction_says_five_things(federation):
+    run = federation()
+    [told] = {tuple(sorted(m.content["asyncfed"])) for m in run.grid.answers}
+    assert told == ("asyncfed", "client", "dtype", "num_examples", "num_params")

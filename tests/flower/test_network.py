@@ -1,0 +1,284 @@
+"""The real thing on this machine: a SuperLink with TLS and node authentication, nodes, and what befalls them."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+import asyncfed as af
+from asyncfed.core.errors import JournalError
+from asyncfed.core.types import Budget, Work
+from asyncfed.data import IID, PaperRegression
+from asyncfed.experiment import to_toml
+from asyncfed.flower import federation
+from asyncfed.flower.credentials import make_certificates, make_node_key
+from asyncfed.flower.local_federation import CONNECTION, HOST, free_port
+from asyncfed.flower.new_app import write_app
+from asyncfed.store.journal import Journal
+from asyncfed.store.schema import KIND_NAMES
+from asyncfed.strategies import AFL
+from asyncfed.strategies.schedules import ConstantRate
+
+UPDATES = 18
+PATIENCE = 300.0
+
+SLOW_CLIENT = """
+import os, time
+from pathlib import Path
+
+from asyncfed.experiment import read_toml
+from asyncfed.flower import node_program as client_app
+
+EXPERIMENT = Path(__file__).parent.parent / "experiment.toml"
+
+
+def with_a_moment_to_be_killed_in(client, node):
+    (Path(os.environ["FLWR_HOME"]) / f"at-work-{client}").touch()
+    time.sleep(1.0)
+    return read_toml(EXPERIMENT).clients().client(client)
+
+
+app = client_app(EXPERIMENT, data=with_a_moment_to_be_killed_in)
+"""
+SERVER = """
+from pathlib import Path
+
+from asyncfed.flower import server_program as server_app
+
+app = server_app(Path(__file__).parent.parent / "experiment.toml")
+"""
+
+
+@pytest.fixture(scope="module")
+def experiment():
+    work = Work(epochs=5, batch_size=16, learning_rate=0.02)
+    return af.Experiment(
+        name="network",
+        num_clients=4,
+        data=PaperRegression(num_samples=2000),
+        split=IID(),
+        strategy=AFL(concurrency=3, work=work, schedule=ConstantRate()),
+        budget=Budget(updates=UPDATES),
+    )
+
+
+@pytest.fixture(scope="module")
+def app(tmp_path_factory, experiment):
+    folder = tmp_path_factory.mktemp("apps") / "network"
+    write_app(folder, 4)
+    (folder / "experiment.toml").write_text(to_toml(experiment))
+    (folder / "app_network" / "client_app.py").write_text(SLOW_CLIENT)
+    (folder / "app_network" / "server_app.py").write_text(SERVER)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def network(tmp_path_factory):
+    """Three nodes; clients 0, 1, 2 of 4. Afterwards nothing of it is left running."""
+    with federation(tmp_path_factory.mktemp("network"), 3) as here:
+        wait_for(lambda: len(nodes_online(here)) == 3, "three nodes to be online")
+        yield here
+    wait_for(lambda: not processes(here, ""), "its processes to end", 60.0)
+
+
+def processes(here, command):
+    """Processes that belong to this federation, whoever their parent is by now."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+            if command in words and f"FLWR_HOME={here.home}".encode() in (entry / "environ").read_bytes().split(b"\0"):
+                found.append(int(entry.name))
+        except OSError:
+            continue
+    return found
+
+
+def wait_for(happened, what, seconds=PATIENCE):
+    deadline = time.monotonic() + seconds
+    while not (answer := happened()):
+        assert time.monotonic() < deadline, f"waited {seconds:g} s for {what}"
+        time.sleep(0.2)
+    return answer
+
+
+def events(file, *kinds):
+    if not file.exists():
+        return []
+    try:
+        return [row for row in Journal.open(file).event_rows() if KIND_NAMES[row[2]] in kinds]
+    except JournalError:  # it has just been made
+        return []
+
+
+def start(here, app, journal, stream=False, **config):
+    words = " ".join([f'journal="{journal}"', *(f"{key.replace('_', '-')}={value}" for key, value in config.items())])
+    return here.flwr("run", str(app), CONNECTION, "--run-config", words, *(["--stream"] if stream else []))
+
+
+def log_of(here, name):
+    return (here.folder / "logs" / f"{name}.log").read_text()
+
+
+def nodes_online(here):
+    listed = json.loads(here.flwr("supernode", "list", CONNECTION, "--format", "json"))
+    return [node for node in listed["nodes"] if node["status"] == "online"]
+
+
+# ---- who is not let in -----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def turned_away(network, tmp_path_factory):
+    """What four SuperNodes said that tried to join and should not have been let in. All at once, to save time."""
+    folder, ours = tmp_path_factory.mktemp("strangers"), ("--root-certificates", str(network.certificates / "ca.crt"))
+    make_node_key(folder / "key")
+    make_certificates(folder / "authority")
+    strangers = {
+        "unregistered": (*ours, "--auth-supernode-private-key", str(folder / "key")),
+        "keyless": ours,
+        "misled": (
+            *("--root-certificates", str(folder / "authority" / "ca.crt")),
+            *("--auth-supernode-private-key", str(network.folder / "keys" / "node-0")),
+        ),
+        "plain": ("--insecure",),
+    }
+    for name, how in strangers.items():
+        network.spawn(
+            name,
+            *("flower-supernode", "--superlink", network.address, *how, "--max-wait-time", "4", "--max-retries", "2"),
+            *("--host", HOST, "--port", str(free_port()), "--node-config", "partition-id=3"),
+        )
+    for name in strangers:
+        with suppress(subprocess.TimeoutExpired):
+            network.processes[name].wait(30)
+        network.end(name)
+    assert len(nodes_online(network)) == 3
+    return {name: log_of(network, name) for name in strangers}
+
+
+@pytest.mark.parametrize(
+    ("stranger", "complaint"),
+    [
+        ("unregistered", "failed to activate supernode"),
+        ("keyless", "must be registered"),
+        ("misled", "certificate"),
+        ("plain", "disconnected"),
+    ],
+)
+def test_a_stranger_is_not_let_in(turned_away, stranger, complaint):
+    said = turned_away[stranger]
+    assert "SuperNode ID" not in said  # what one that was let in says
+    assert complaint in said.lower(), said
+
+
+def test_plain_text_is_not_understood(network):
+    with socket.create_connection((HOST, network.port), timeout=5) as connection:
+        connection.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        with suppress(ConnectionError):
+            assert not connection.recv(4096).startswith(b"HTTP")
+
+
+# ---- a run that is disturbed -----------------------------------------------------------------------------------------
+
+
+def kill_at_work(here, client):
+    """kill -9 of a node and its ClientApp in the middle of a task."""
+    mark = here.home / f"at-work-{client}"
+    mark.unlink(missing_ok=True)
+    wait_for(mark.exists, f"client {client} to be at work")
+    node = here.processes.pop(f"node-{client}")
+    os.killpg(node.pid, signal.SIGKILL)
+    node.wait()
+
+
+def kill_server_app(here):
+    [server] = processes(here, "flwr-serverapp")
+    os.kill(server, signal.SIGKILL)
+    wait_for(lambda: server not in processes(here, "flwr-serverapp"), "the ServerApp to be gone")
+
+
+def test_a_node_dies_one_comes_and_the_server_is_restarted(network, app, experiment):
+    journal = network.folder / "disturbed.sqlite"
+    began = time.monotonic()
+    start(network, app, journal, ttl=30.0, wait_nodes=3)
+    wait_for(lambda: len(events(journal, "merge")) >= 3, "the first merges")
+    kill_at_work(network, 1)
+    network.start_node(3)
+    wait_for(lambda: [row for row in events(journal, "report") if row[4] == 3], "the new node's first update")
+    wait_for(lambda: [row for row in events(journal, "lost", "leave") if row[4] == 1], "the dead node to be noticed")
+    before = [row[3] for row in events(journal, "merge")]
+    kill_server_app(network)
+    assert len(before) < UPDATES
+    start(network, app, journal, ttl=30.0)
+    wait_for(lambda: events(journal, "stop"), "the run to end")
+    run = wait_for(lambda: af.load(journal).finished and af.load(journal), "the run to be sealed")
+    print(f"\ntook {time.monotonic() - began:.0f} s")
+
+    merges = events(journal, "merge")
+    tickets = [row[3] for row in merges]
+    assert len(tickets) == len(set(tickets)) == UPDATES
+    assert tickets[: len(before)] == before
+    assert [row[5] for row in merges] == list(range(1, UPDATES + 1))
+    assert {row[4] for row in events(journal, "join")} >= {3}
+    assert {json.loads(row[8]) for row in events(journal, "lost")} >= {"the server was restarted"}
+    assert run.verdict == "finished"
+    undisturbed = af.run(experiment)
+    first, last = undisturbed.evaluations["objective"][[0, -1]]
+    assert first > 1000 * last
+    assert run.evaluations["objective"][-1] < 1.5 * last  # whose update came last differs, and it weighs most
+    verification = af.verify(journal)
+    assert verification.ok, verification.lines
+
+
+def test_a_finished_run_is_not_run_again(network, app):
+    journal = network.folder / "disturbed.sqlite"
+    before = af.load(journal).sha256
+    assert "is finished already (all 18 updates are merged); nothing to do" in start(network, app, journal, stream=True)
+    assert af.load(journal).sha256 == before
+
+
+# ---- from an empty folder, as the documents say ----------------------------------------------------------------------
+
+
+def test_the_app_that_is_written_for_a_beginner_learns(network, tmp_path):
+    first = tmp_path / "first"
+    write_app(first, 3)
+    description = first / "experiment.toml"
+    description.write_text(description.read_text().replace("rounds = 10", "rounds = 4"))
+    if "node-1" not in network.processes:
+        network.start_node(1)
+    if "node-3" in network.processes:
+        network.end("node-3")
+    journal = network.folder / "first.sqlite"
+    start(network, first, journal)
+    run = wait_for(lambda: journal.exists() and af.load(journal).finished and af.load(journal), "the run to end")
+    objective = run.evaluations["objective"]
+    assert objective[-1] < objective[0] / 10
+
+
+# ---- the SuperLink is restarted --------------------------------------------------------------------------------------
+
+
+def test_a_run_outlives_a_superlink_that_is_killed(tmp_path, app):
+    """With --restart-proof the ServerApp is no child of the SuperLink, and a database remembers nodes and messages."""
+    with federation(tmp_path / "proof", 2, restart_proof=True) as here:
+        journal = here.folder / "proof.sqlite"
+        start(here, app, journal, ttl=30.0, wait_nodes=2)
+        wait_for(lambda: len(events(journal, "merge")) >= 2, "the first merges")
+        [server] = processes(here, "flwr-serverapp")
+        superlink = here.processes.pop("superlink")
+        superlink.kill()
+        superlink.wait()
+        merged = len(events(journal, "merge"))
+        here.start_superlink()
+        wait_for(lambda: len(events(journal, "merge")) >= merged + 3, "merges after the restart")
+        assert processes(here, "flwr-serverapp") == [server]
+        assert "the server was restarted" not in str(events(journal, "lost"))
+    wait_for(lambda: not processes(here, ""), "its processes to end", 60.0)

@@ -1,0 +1,105 @@
+"""What a node does with a task, and what it needs for it."""
+
+import numpy as np
+import pytest
+from flwr.app import Context, Message, RecordDict
+
+import asyncfed as af
+from asyncfed.core.errors import ConfigError, DataError, ProtocolError
+from asyncfed.core.types import Work
+from asyncfed.flower.held_out import HeldOut
+from asyncfed.flower.messages import pack_model, unpack_introduction, unpack_model
+from asyncfed.flower.node_program import alone, carry_out, make_client_app, own_part
+from asyncfed.live.wire import Result, Task, WireError
+from asyncfed.problems.linear import LinearModel
+
+TASK = Task(session="secret", ticket=7, base_version=3, work=Work(epochs=2), key=99, dtype="<f8")
+
+
+def ask(app, kind, content, **node):
+    message = Message(content, 5, kind)
+    message.metadata.__dict__["_message_id"] = "question"
+    return app(message, Context(1, 5, node, RecordDict(), {}))
+
+
+def test_a_node_trains_to_the_last_bit_as_the_simulator_does(experiment):
+    params = np.linspace(-1, 1, 11)
+    reply = ask(make_client_app(experiment), "train", pack_model(TASK, params), **{"partition-id": 2})
+    result, trained = unpack_model(reply.content, Result, 1000)
+    assert np.array_equal(trained, experiment.problem().local_train(params, 2, TASK.work, TASK.key))
+    assert (result.session, result.ticket, result.num_examples, result.metrics) == ("secret", 7, 16, None)
+    assert result.duration > 0
+
+
+def test_a_node_holds_its_own_rows_and_no_others(experiment):
+    own = own_part(experiment, 1, {}, None)
+    x, y = experiment.clients().client(1)
+    assert np.array_equal(own.shard.rows.x, x)
+    assert own.shard.rows.x.base is None  # a copy, not a window on everybody's
+    assert own.shard.num_examples == len(y) == 16
+
+
+def test_data_of_the_nodes_own_are_loaded_there(experiment):
+    asked = []
+
+    def load(client, node):
+        asked.append((client, node["data"]))
+        return [[1.0] * 10, [2.0] * 10], [3.0, 4.0]
+
+    reply = ask(make_client_app(experiment, load), "query", RecordDict(), **{"partition-id": 1, "data": "rows.csv"})
+    who = unpack_introduction(reply.content)
+    assert (who.client, who.num_examples, who.num_params, who.dtype) == (1, 2, 11, "<f8")
+    assert asked == [(1, "rows.csv")]
+
+
+def test_labels_are_known_from_the_loss_also_where_a_node_has_one_kind_only(experiment):
+    svm = af.core.record.replace(experiment, model=LinearModel(loss="hinge"))
+    assert alone(svm, [[1.0], [2.0]], [1, 1]).num_examples.tolist() == [2]
+
+
+@pytest.mark.parametrize("number", [{}, {"partition-id": "one"}, {"partition-id": -1}, {"partition-id": True}])
+def test_a_node_without_a_number_says_what_it_needs(experiment, number):
+    with pytest.raises(ConfigError, match=r"partition-id is .*; it must be 0, 1, … .*--node-config"):
+        ask(make_client_app(experiment), "query", RecordDict(), **number)
+
+
+def test_a_number_that_nobody_has_is_refused(experiment):
+    with pytest.raises((ConfigError, DataError), match="no client 9"):
+        ask(make_client_app(experiment), "query", RecordDict(), **{"partition-id": 9})
+
+
+def test_a_task_that_is_none_is_refused(experiment):
+    result, trained = carry_out(own_part(experiment, 0, {}, None).shard, TASK, np.zeros(11))
+    with pytest.raises(WireError, match="the message is a Result; a Task is due"):
+        ask(make_client_app(experiment), "train", pack_model(result, trained), **{"partition-id": 0})
+
+
+# ---- the server's side of data it does not have ----------------------------------------------------------------------
+
+
+def test_held_out_rows_measure_the_model_and_nothing_else(experiment):
+    test = alone(experiment, np.eye(10), np.ones(10))
+    problem = HeldOut(test, [5, 6, 7])
+    assert problem.num_clients == 3
+    measured = problem.evaluate(np.zeros(11))
+    assert measured["objective"] == test.evaluate(np.zeros(11))["objective"]
+    assert "first_client_loss" not in measured
+    assert problem.fingerprint() != HeldOut(test, [5, 6, 8]).fingerprint()
+    assert np.array_equal(problem.init(0), np.zeros(11))
+    assert problem.optimum() is None
+
+
+@pytest.mark.parametrize(
+    "compute",
+    [
+        lambda problem: problem.local_train(np.zeros(11), 0, Work(), 0),
+        lambda problem: problem.local_train_many(np.zeros((1, 11)), [0], [Work()], [0]),
+        lambda problem: problem.local_path_moments(np.zeros((1, 11)), [0], [Work()], [0]),
+        lambda problem: problem.client_loss(np.zeros(11), 0),
+        lambda problem: problem.client_losses(np.zeros(11)),
+        lambda problem: problem.gradient(np.zeros(11), 0),
+    ],
+)
+def test_what_needs_the_clients_data_is_refused(experiment, compute):
+    with pytest.raises(ProtocolError, match="the clients' data are not on the server"):
+        compute(HeldOut(alone(experiment, np.eye(10), np.ones(10)), [5, 6, 7]))

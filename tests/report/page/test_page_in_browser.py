@@ -1,0 +1,154 @@
+"""The report page in a real browser: everything is drawn, buttons work, nothing is fetched, it fits a phone."""
+
+import csv
+import shutil
+
+import pytest
+
+from asyncfed.report.page.page import write_page
+
+playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+pytestmark = pytest.mark.skipif(BROWSER is None, reason="no Chromium: apt-get install chromium")
+
+QUIET = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+]
+DESK, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with playwright.sync_playwright() as driver:
+        opened = driver.chromium.launch(executable_path=BROWSER, headless=True, args=QUIET)
+        yield opened
+        opened.close()
+
+
+@pytest.fixture(scope="module")
+def file(made_figures, made_verdicts, tmp_path_factory):
+    return write_page(tmp_path_factory.mktemp("page"), "Judged", made_verdicts, made_figures, {"Digest": "ab12" * 40})
+
+
+@pytest.fixture
+def opened(browser, file):
+    """Opens the page; `complaints` and `requests` hold what the browser said and asked for."""
+
+    def open_page(viewport=DESK, **context):
+        page = browser.new_context(viewport=viewport, **context).new_page()
+        page.complaints, page.requests = [], []
+        page.on("console", lambda said: page.complaints.append(said.text))
+        page.on("pageerror", lambda error: page.complaints.append(str(error)))
+        page.route("**/*", lambda route: _only_the_page(page, route))
+        page.goto(file.as_uri())
+        if context.get("java_script_enabled", True):
+            page.wait_for_selector("body[data-drawn=all]", timeout=30_000)
+        return page
+
+    return open_page
+
+
+def _only_the_page(page, route):
+    if route.request.url.startswith(("file:", "data:", "blob:")):
+        route.continue_()
+    else:
+        page.requests.append(route.request.url)
+        route.abort()
+
+
+def visible(page, figure):
+    """How many traces each plot of a figure shows."""
+    return page.evaluate(
+        "name => [...document.querySelectorAll(`#figure-${name} .plot`)]"
+        ".map(plot => plot.data.filter(trace => trace.visible !== false).length)",
+        figure,
+    )
+
+
+def test_everything_is_drawn_without_a_complaint_or_a_request(opened, made_figures, made_verdicts):
+    page = opened()
+    drawn = page.evaluate(
+        "[...document.querySelectorAll('.plot')].map(plot => plot.querySelectorAll('.main-svg .trace').length)"
+    )
+    assert len(drawn) == sum(len(figure.panels) for figure in made_figures)
+    assert all(count > 0 for count in drawn), drawn
+    assert page.locator(".verdicts tbody tr").count() == len(made_verdicts)
+    assert (page.complaints, page.requests) == ([], [])
+    assert "Share" not in " ".join(
+        page.evaluate("[...document.querySelectorAll('.modebar-btn')].map(b => b.dataset.title)")
+    )
+
+
+def test_buttons_switch_series_off_and_on_in_every_panel(opened):
+    page = opened()
+    buttons = page.locator("#figure-readings .buttons")
+    assert visible(page, "readings") == [8, 4]  # four lines and four bands; two and two
+    buttons.get_by_text("AFL (text)").click()
+    assert visible(page, "readings") == [6, 2]
+    buttons.get_by_text("None", exact=True).click()
+    assert visible(page, "readings") == [0, 0]
+    buttons.get_by_text("scripts", exact=True).click()
+    assert visible(page, "readings") == [4, 0]
+    buttons.get_by_text("All", exact=True).click()
+    assert visible(page, "readings") == [8, 4]
+    assert visible(page, "fractions") == [20]
+
+
+def test_a_keyboard_reaches_the_buttons_and_hears_their_state(opened):
+    page = opened()
+    button = page.locator("#figure-fractions .series").first
+    button.focus()
+    page.keyboard.press("Space")
+    assert button.get_attribute("aria-pressed") == "false"
+    assert visible(page, "fractions") == [18]
+
+
+def test_hovering_tells_the_value_its_unit_and_the_band(opened):
+    page = opened()
+    page.locator("#figure-others").scroll_into_view_if_needed()
+    bar = page.locator("#figure-others .plot").first.locator(".bars .point").first
+    bar.hover(force=True)  # a plot catches the pointer above its bars
+    told = page.locator("#figure-others .hoverlayer .hovertext").first.text_content()
+    for part in ("AFL", "client: 0", "updates: 3", "band: 2 to 4"):
+        assert part in told
+
+
+def test_the_data_of_a_figure_can_be_downloaded(opened, made_figures, tmp_path):
+    page = opened()
+    with page.expect_download() as waiting:
+        page.locator("#figure-others .download").click()
+    assert waiting.value.suggested_filename == "others.csv"
+    waiting.value.save_as(tmp_path / "others.csv")
+    with (tmp_path / "others.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == sum(len(series.x) for panel in made_figures[2].panels for series in panel.series)
+    assert rows[0] | {"low": "2", "high": "4"} == rows[0]
+    assert [row["y"] for row in rows if row["label"] == "gaps"] == ["3", "", "2", "1"]
+
+
+@pytest.mark.parametrize("open_details", [False, True])
+def test_it_fits_a_phone(opened, open_details):
+    page = opened(PHONE, has_touch=True, is_mobile=True)
+    if open_details:
+        page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
+    assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+    assert page.evaluate("Math.max(...[...document.querySelectorAll('.plot')].map(p => p.offsetWidth))") <= 390
+
+
+def test_print_shows_pictures_instead_of_plots(opened):
+    page = opened()
+    page.emulate_media(media="print")
+    assert page.locator("img.static").first.is_visible()
+    assert not page.locator(".plot").first.is_visible()
+    assert not page.locator(".buttons").first.is_visible()
+
+
+def test_without_scripts_the_pictures_are_shown(opened):
+    page = opened(java_script_enabled=False)
+    assert page.locator("img.static").first.is_visible()
+    assert not page.locator(".plot").first.is_visible()

@@ -133,7 +133,7 @@ class Federation:
         self.journal = Journal.open(self.path, write=True)
         self._open()
         self._serve()
-        self.now = self.session.elapsed
+        self.now = self.session.state.elapsed
 
     def look(self, seconds=1.0, return_seconds=1e9):
         self.now += seconds

@@ -44,7 +44,7 @@ def test_who_answers_is_given_work_while_others_are_still_busy(federation):
     for done in range(1, 4):
         run.grid.work(fast)
         run.look()
-        assert run.session.updates == done
+        assert run.session.state.updates == done
         assert len(run.grid.inboxes[fast]) == 1  # its next task, made in the same look
     assert len(run.grid.inboxes[slow]) == 1
 
@@ -242,12 +242,12 @@ def tell(run, client, lie):
 def test_a_lie_is_refused_and_costs_its_own_ticket_only(federation, lie, reason):
     run = federation()
     run.look()
-    before = run.session.params.copy()
+    before = run.session.state.params.copy()
     [ticket], [others] = run.session.in_flight(0), run.session.in_flight(1)
     tell(run, 0, lie)
     [refusal] = reasons(run, "refused")
     assert re.search(reason, refusal)
-    assert np.array_equal(run.session.params, before)
+    assert np.array_equal(run.session.state.params, before)
     assert [row[3] for row in run.events("lost")] == [ticket]
     assert run.session.in_flight(1) == [others]
     run.finish()
@@ -275,7 +275,7 @@ def test_who_does_not_know_the_secret_of_a_task_cannot_answer_it(federation):
     run.look()
     run.lie(0, session="guessed", params=np.zeros(11))
     assert reasons(run, "lost") == ["it was answered by somebody who had not been sent it"]
-    assert run.session.updates == 0
+    assert run.session.state.updates == 0
     assert not run.events("refused")  # the node it spoke for is not to blame
 
 
@@ -311,7 +311,7 @@ def test_a_restarted_server_waits_until_its_clients_have_said_which_node_they_ar
     run.crash()
     run.look()
     assert all(row[4] in (0, 1, 2) for row in run.events("lost"))
-    assert run.session.updates == 1
+    assert run.session.state.updates == 1
     for node in run.grid.inboxes:
         run.grid.inboxes[node] = [m for m in run.grid.inboxes[node] if m.metadata.message_type == "query"]
     assert [len(inbox) for inbox in run.grid.inboxes.values()] == [1, 1, 1]

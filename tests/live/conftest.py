@@ -45,7 +45,7 @@ class Table:
         self.open()
         self.session.resume()
         self.hands = {}
-        self.now = self.session.elapsed
+        self.now = self.session.state.elapsed
 
     def commit(self):
         assignments = self.session.commit(self.now)
@@ -94,9 +94,9 @@ class Table:
         merges = self.events("merge")
         assert [row[5] for row in merges] == list(range(1, len(merges) + 1))
         tickets = [t for row in merges for t in ([row[3]] if row[3] is not None else json.loads(row[8])["tickets"])]
-        assert len(tickets) == len(set(tickets)) == self.session.updates
+        assert len(tickets) == len(set(tickets)) == self.session.state.updates
         params, digest = self.replayed()
-        assert params.tobytes() == self.session.params.tobytes()
+        assert params.tobytes() == self.session.state.params.tobytes()
         assert digest == self.journal.sha256()
 
     def events(self, *kinds):

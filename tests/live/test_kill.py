@@ -32,7 +32,7 @@ def merge_until_killed(live, seed, chance):
             while not live.session.finished:
                 live.answer(int(choice.choice(list(live.hands))))
                 live.commit()
-                os.write(tell, live.session.updates.to_bytes(4, "little"))
+                os.write(tell, live.session.state.updates.to_bytes(4, "little"))
         finally:
             os._exit(0)
     os.close(tell)
@@ -63,8 +63,8 @@ def test_a_session_killed_at_any_moment_loses_and_repeats_nothing(table, strateg
         acknowledged = merge_until_killed(live, kill, chance)
         live.crash()
         live.commit()
-        assert live.session.updates >= max(acknowledged, before)
-        before = live.session.updates
+        assert live.session.state.updates >= max(acknowledged, before)
+        before = live.session.state.updates
     assert before > 10
     live.play()
     live.check_whole()

@@ -21,7 +21,7 @@ WORK = Work(epochs=1, batch_size=4, learning_rate=0.01)
 def test_a_live_run_replays_to_the_same_model_and_journal(table):
     live = table()
     live.play()
-    assert live.session.verdict == ("finished", "all 3 rounds are done")
+    assert live.session.state.verdict == ("finished", "all 3 rounds are done")
     live.check_whole()
 
 
@@ -56,8 +56,8 @@ def test_assignments_come_out_of_commits_only_and_once(table):
     live.answer(first[0].ticket)
     (following,) = live.commit()
     assert following.ticket == 2
-    assert following.base_version == live.session.version == 1
-    assert following.params is live.session.params
+    assert following.base_version == live.session.state.version == 1
+    assert following.params is live.session.state.params
 
 
 def test_what_was_committed_survives_a_crash_and_what_was_not_did_not_happen(table):
@@ -65,12 +65,12 @@ def test_what_was_committed_survives_a_crash_and_what_was_not_did_not_happen(tab
     live.commit()
     live.answer(0)
     live.commit()
-    before = live.session.params.copy()
+    before = live.session.state.params.copy()
     live.answer(1)  # accepted, but never committed: nobody was told
     live.crash()
-    assert live.session.version == 1
-    assert live.session.params.tobytes() == before.tobytes()
-    assert live.session.elapsed == 1.0
+    assert live.session.state.version == 1
+    assert live.session.state.params.tobytes() == before.tobytes()
+    assert live.session.state.elapsed == 1.0
     assert {row[3] for row in live.events("lost")} == set()  # not written before the next commit
     live.commit()
     assert [(row[3], row[8]) for row in live.events("lost")] == [
@@ -96,7 +96,7 @@ def test_a_server_may_be_killed_while_it_recovers(table):
 def test_a_run_killed_before_its_first_commit_begins_anew(table):
     live = table()
     live.crash()
-    assert live.session.version == 0
+    assert live.session.state.version == 0
     live.play()
     live.check_whole()
 
@@ -207,12 +207,12 @@ LIES = {
 def test_a_lie_is_refused_journalled_and_costs_the_ticket(table, words, lie):
     live = table()
     live.commit()
-    before = live.session.params
+    before = live.session.state.params
     refusal = live.answer(0, **lie)
     assert isinstance(refusal, Refusal)
     assert refusal.is_fault
     assert words in refusal.reason
-    assert live.session.params is before
+    assert live.session.state.params is before
     live.commit()
     (written,) = live.events("refused")
     assert (written[3], written[4], written[6]) == (0, live.events("dispatch")[0][4], 1.0)
@@ -322,8 +322,8 @@ def test_a_run_ends_when_its_time_is_up(table):
     live.commit()
     assert live.session.accept(live.reply(0), 6.0) == Refusal("the run is over", is_fault=False)
     assert live.session.finished
-    assert live.session.verdict == ("finished", "the time budget of 5 s is spent")
-    assert live.session.elapsed == 5.0
+    assert live.session.state.verdict == ("finished", "the time budget of 5 s is spent")
+    assert live.session.state.elapsed == 5.0
     live.commit()
     live.check_whole()
 
@@ -372,9 +372,9 @@ def test_whatever_happens_nothing_is_lost_or_merged_twice(table, steps, seed, se
             break
         step_through(live, step, chance)
         if step == "commit":
-            committed = live.session.updates
+            committed = live.session.state.updates
         if step == "crash":
-            assert live.session.updates >= committed
+            assert live.session.state.updates >= committed
             live.commit()
     for client in range(4):
         live.session.join(client, live.now)

@@ -115,7 +115,9 @@ class Courier:
     def serve(self, session: LiveSession) -> None:
         """From now on, carry this session's tasks, by its clock."""
         self._session = session
-        self._greetings = {i: Greeting(g.node, session.elapsed + GREETING_SECONDS) for i, g in self._greetings.items()}
+        self._greetings = {
+            i: Greeting(g.node, session.state.elapsed + GREETING_SECONDS) for i, g in self._greetings.items()
+        }
         self.directory.ask_again_at.clear()
 
     # ---- one look --------------------------------------------------------------------------------------------

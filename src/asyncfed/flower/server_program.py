@@ -64,18 +64,20 @@ def run_on(grid: Grid, experiment: Experiment, settings: FlowerSettings, load_te
     log.info("asyncfed: %s %s", "continuing" if known else "beginning", file)
     _see_through(session, courier, settings)
     seal(session, journal)
-    log.info("asyncfed: %s: %s; %s updates, %s", *session.verdict, session.updates, _measured(session))
+    log.info("asyncfed: %s: %s; %s updates, %s", *session.state.verdict, session.state.updates, _measured(session))
 
 
 def _see_through(session: LiveSession, courier: Courier, settings: FlowerSettings) -> None:
     session.resume()  # which begins if nothing has happened yet
     courier.serve(session)
-    began, told_at = time.monotonic() - session.elapsed, 0.0
+    began, told_at = time.monotonic() - session.state.elapsed, 0.0
     while not session.finished:
         now = time.monotonic() - began
         courier.look(now, settings.return_seconds)
         if now - told_at >= TELL_SECONDS:
-            log.info("asyncfed: round %s, %s updates, %s", session.rounds, session.updates, _measured(session))
+            log.info(
+                "asyncfed: round %s, %s updates, %s", session.state.rounds, session.state.updates, _measured(session)
+            )
             told_at = now
         time.sleep(settings.poll)
 
@@ -135,5 +137,5 @@ def _header(experiment: Experiment, problem: Problem, settings: FlowerSettings, 
 
 
 def _measured(session: LiveSession) -> str:
-    objective = session.last_metrics.get("objective")
+    objective = session.state.last_metrics.get("objective")
     return "not measured yet" if objective is None else f"loss {objective:.6g}"

@@ -4,7 +4,7 @@ An engine moves messages and keeps the clock; all else is decided here. It is dr
 
     session = LiveSession(problem, plan, journal, name=fresh_random_text, limits=Limits())
     session.start()                          # or resume(), on the journal of a run that was interrupted or killed
-    began = monotonic() - session.elapsed    # `now` below is monotonic() - began: it goes on where the run stopped
+    began = monotonic() - session.state.elapsed  # `now` below is monotonic() - began: it goes on where the run stopped
     send(session.commit(now))                # what commit() answers may be handed to the clients: it is on disk
     while not session.finished:
         for reply in what_came_in():         # as many as there are: they share one commit
@@ -35,6 +35,7 @@ from asyncfed.core.random import draw_key, purpose_key
 from asyncfed.core.record import Config, Record
 from asyncfed.core.types import Dispatch, Pool, Report, Work
 from asyncfed.engine.plan import Checkpoint, Plan, set_up
+from asyncfed.engine.progress import RunState
 from asyncfed.engine.replay import Row, steps_of
 from asyncfed.live.checks import Expected, Limits, Reply, fault_in, norm_of_change
 from asyncfed.live.ticket_records import Standing
@@ -113,36 +114,9 @@ class LiveSession:
         self._checkpoint = journal.checkpoint()
         self._execution = set_up(problem, plan, journal, self._checkpoint)
         self._execution.on_dispatch = self._note_dispatch
+        self.state = RunState(self._execution)
 
-    # ---- what an onlooker may see ----------------------------------------------------------------------------
-
-    @property
-    def params(self) -> np.ndarray:
-        return self._execution.vectors.params
-
-    @property
-    def version(self) -> int:
-        return self._execution.version
-
-    @property
-    def rounds(self) -> int:
-        return self._execution.server.round
-
-    @property
-    def updates(self) -> int:
-        return self._execution.server.updates
-
-    @property
-    def elapsed(self) -> float:
-        return self._execution.now
-
-    @property
-    def last_metrics(self) -> dict[str, float]:
-        return self._execution.evaluator.last
-
-    @property
-    def verdict(self) -> tuple[str, str]:
-        return self._execution.verdict
+    # ---- what an observer may read ----------------------------------------------------------------------------
 
     @property
     def clients(self) -> Pool:
@@ -249,7 +223,7 @@ class LiveSession:
         if dispatch is None or dispatch.client != reply.client:
             return self._refuse_stray(reply, dispatch)
         ticket, client = dispatch.ticket, dispatch.client
-        out_for = self.elapsed - self._standing.handed_out_at[ticket]
+        out_for = self._execution.now - self._standing.handed_out_at[ticket]
         start, examples = self._execution.vectors.handed_out[ticket], self._execution.server.examples_of(client)
         fault = fault_in(reply, Expected(start, examples, out_for), self._limits, self._standing.norms)
         if fault is not None:
@@ -296,7 +270,7 @@ class LiveSession:
     def expire(self, now: float) -> list[int]:
         """Give up tickets whose time is over. Answers with the clients that held them: they may be hanging."""
         self._turn_to(now)
-        late = self._standing.overdue(self._execution.server.in_flight.values(), self.elapsed)
+        late = self._standing.overdue(self._execution.server.in_flight.values(), self._execution.now)
         for dispatch in late:
             self.lose(dispatch.ticket, f"no answer within {self._limits.ticket_seconds:g} s", now)
         return [dispatch.client for dispatch in late]
@@ -317,7 +291,7 @@ class LiveSession:
         if self._saved_at is None:
             self.save()
         elif journal.events or journal.evaluations:
-            if self._checkpoint_due(self.elapsed - self._saved_at) or self.finished:
+            if self._checkpoint_due(self._execution.now - self._saved_at) or self.finished:
                 self.save()
             else:
                 journal.commit(None, None)
@@ -334,7 +308,7 @@ class LiveSession:
         """Write a checkpoint with all that happened. Assignments not fetched yet stay where they are."""
         state, arrays = self.checkpoint()
         self._journal.commit(state, arrays)
-        self._payload_bytes, self._saved_at = 0, self.elapsed
+        self._payload_bytes, self._saved_at = 0, self._execution.now
         self._checkpoint_bytes = sum(array.nbytes for array in arrays.values())
 
     def checkpoint(self) -> Checkpoint:
@@ -374,11 +348,11 @@ class LiveSession:
             execution.vectors.own[client] = model
         self._journal.payloads.append((ticket, model))
         self._payload_bytes += model.nbytes
-        duration = self.elapsed - self._standing.began(ticket, client)
-        self._standing.settled(ticket, client, self.elapsed)
+        duration = self._execution.now - self._standing.began(ticket, client)
+        self._standing.settled(ticket, client, self._execution.now)
         metrics = {name: float(value) for name, value in reply.metrics.items()} if reply.metrics else None
         examples = execution.server.examples_of(client)
-        execution.receive(Report(ticket, client, self.elapsed, duration, examples, metrics), 0.0)
+        execution.receive(Report(ticket, client, self._execution.now, duration, examples, metrics), 0.0)
         self._end_if_stopped()
 
     def _refuse_stray(self, reply: Reply, dispatch: Dispatch | None) -> Refusal:
@@ -406,7 +380,7 @@ class LiveSession:
 
     def _lose(self, ticket: int, reason: str) -> None:
         client = self._execution.server.in_flight[ticket].client
-        after = self._standing.settled(ticket, client, self.elapsed)
+        after = self._standing.settled(ticket, client, self._execution.now)
         self._standing.gave_up(ticket, client)
         self._execution.lose(ticket, after, 0.0, reason)
 
@@ -416,7 +390,7 @@ class LiveSession:
 
     def _give_up_all(self, client: int) -> None:
         for ticket in self.in_flight(client):
-            self._standing.settled(ticket, client, self.elapsed)
+            self._standing.settled(ticket, client, self._execution.now)
             self._standing.gave_up(ticket, client)
 
     def _stopped(self) -> bool:

@@ -48,8 +48,8 @@ LiveWatcher = Callable[[LiveProgress], None]
 
 def live_progress(session: LiveSession) -> LiveProgress:
     return LiveProgress(
-        *progress(session),
-        session.version,
+        *progress(session.state),
+        session.state.version,
         len(session.in_flight()),
         session.lost,
         session.refused,

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,7 +22,8 @@ from asyncfed.experiment import Experiment, differences, stored
 from asyncfed.problems.protocol import Problem
 from asyncfed.runs.result import Run, load, params_sha256
 from asyncfed.engine.evaluation import Evaluation
-from asyncfed.engine.plan import Checkpoint, Plan, check_churn, check_stopping
+from asyncfed.engine.plan import Plan, check_churn, check_stopping
+from asyncfed.engine.progress import RunInProgress, RunState
 from asyncfed.engine.replay import replay
 from asyncfed.sim.simulation import Simulation
 from asyncfed.store.journal import Journal
@@ -256,7 +257,7 @@ def _drive(simulation: Simulation, journal: Journal, watch: Watcher | None, chec
             now = time.monotonic()
             arrivals = max(1, min(4 * arrivals, int(arrivals * WATCH_SECONDS / max(now - began, 1e-6))))
             if watch is not None:
-                watch(progress(simulation))
+                watch(progress(simulation.state))
             if now - saved_at >= checkpoint_seconds or len(journal.events) > MOST_WAITING_EVENTS:
                 journal.commit(*simulation.checkpoint())
                 gc.collect(0)
@@ -264,38 +265,19 @@ def _drive(simulation: Simulation, journal: Journal, watch: Watcher | None, chec
     seal(simulation, journal)
 
 
-class Driven(Protocol):
-    """A run in progress, simulated or live."""
-
-    @property
-    def finished(self) -> bool: ...
-    @property
-    def verdict(self) -> tuple[str, str]: ...
-    @property
-    def params(self) -> np.ndarray: ...
-    @property
-    def rounds(self) -> int: ...
-    @property
-    def updates(self) -> int: ...
-    @property
-    def elapsed(self) -> float: ...
-    @property
-    def last_metrics(self) -> dict[str, float]: ...
-    def checkpoint(self) -> Checkpoint: ...
-
-
-def seal(simulation: Driven, journal: Journal) -> None:
+def seal(run: RunInProgress, journal: Journal) -> None:
     """Write the last checkpoint and, if the run is over, how it ended and the digests of what it did."""
-    journal.commit(*simulation.checkpoint())
-    if simulation.finished:
-        verdict, reason = simulation.verdict
-        digests = {"journal": journal.sha256(), "params": params_sha256(simulation.params)}
+    journal.commit(*run.checkpoint())
+    if run.finished:
+        verdict, reason = run.state.verdict
+        digests = {"journal": journal.sha256(), "params": params_sha256(run.state.params)}
         journal.commit(None, None, verdict=verdict, reason=reason, sha256=digests)
 
 
-def progress(simulation: Driven) -> Progress:
-    objective = simulation.last_metrics.get("objective", float("nan"))
-    return Progress(simulation.rounds, simulation.updates, simulation.elapsed, objective)
+def progress(state: RunState) -> Progress:
+    """How far the run is at this moment."""
+    objective = state.last_metrics.get("objective", float("nan"))
+    return Progress(state.rounds, state.updates, state.elapsed, objective)
 
 
 @contextmanager

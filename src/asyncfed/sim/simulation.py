@@ -7,11 +7,10 @@ from heapq import heapify, heappop, heappush
 from math import inf
 from typing import Any
 
-import numpy as np
-
 from asyncfed.core.types import Dispatch, Report
 from asyncfed.delays import DelayModel, check_timing
 from asyncfed.engine.plan import Checkpoint, Churn, Plan, set_up
+from asyncfed.engine.progress import RunState
 from asyncfed.engine.training import LateTraining
 from asyncfed.problems.protocol import Problem
 from asyncfed.sim.drift import DriftMeter
@@ -37,6 +36,7 @@ class Simulation:
         self._time_limit = inf if plan.budget.elapsed is None else plan.budget.elapsed
         self.finished = False
         self._execution = set_up(problem, plan, journal, checkpoint)
+        self.state = RunState(self._execution)
         self._training = LateTraining(problem, self._execution.vectors, plan.seed, plan.threads)
         self._execution.on_dispatch = self._scheduler()
         if plan.evaluation.drift:
@@ -48,32 +48,6 @@ class Simulation:
             self._execution.start()
         else:
             self._restore(checkpoint[0])
-
-    # ---- what an onlooker may see ----------------------------------------------------------------------------
-
-    @property
-    def params(self) -> np.ndarray:
-        return self._execution.vectors.params
-
-    @property
-    def rounds(self) -> int:
-        return self._execution.server.round
-
-    @property
-    def updates(self) -> int:
-        return self._execution.server.updates
-
-    @property
-    def elapsed(self) -> float:
-        return self._execution.now
-
-    @property
-    def last_metrics(self) -> dict[str, float]:
-        return self._execution.evaluator.last
-
-    @property
-    def verdict(self) -> tuple[str, str]:
-        return self._execution.verdict
 
     # ---- virtual time ----------------------------------------------------------------------------------------
 

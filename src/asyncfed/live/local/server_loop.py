@@ -53,7 +53,7 @@ class Hub:
             if not await self._everybody_ready():
                 return
             begin()
-            self._began = time.monotonic() - self._session.elapsed
+            self._began = time.monotonic() - self._session.state.elapsed
             self._running = True
             self._flush()
             while not self._over.is_set():

@@ -135,7 +135,6 @@ KNOWS_THE_CLOCK = ("kernels/threads.py", "live/local/")
 
 BEING_MOVED = {
     "analysis/client_outcomes.py",
-    "certificates/certificate.py",
     "flower/node_program.py",
     "runs/result.py",
     "runs/workers.py",

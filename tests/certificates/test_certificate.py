@@ -8,6 +8,7 @@ from asyncfed.certificates import certificate as certificates
 from asyncfed.certificates import certify, with_theory_rate
 from asyncfed.certificates.paper_setting import paper_excess, paper_sentence
 from asyncfed.errors import ConfigError
+from asyncfed.report.figures.certificate_figure import draw_certificate
 from asyncfed.strategies.discounts import Polynomial
 
 ALL_ROWS = 10_000
@@ -33,8 +34,8 @@ def applying(certificate):
     return {g.name for g in certificate.applying}
 
 
-def light(certificate, word):
-    return next(one for one in certificate.lights if word in one.question)
+def check(certificate, word):
+    return next(one for one in certificate.assumption_checks if word in one.question)
 
 
 class TestWhichTheoremApplies:
@@ -133,7 +134,7 @@ class TestWhichTheoremApplies:
     def test_plain_hinge_has_the_subgradient_bound_and_no_other(self):
         found = certify(experiment("sync", loss="hinge", rounds=10), seeds=2)
         assert applying(found) == {"hinge"}
-        assert light(found, "Smooth").state == "no"
+        assert check(found, "Smooth").state == "no"
         measured = np.mean([run.averaged_gap for run in found.runs], axis=0)
         assert (measured <= named(found, "hinge").gap[found.runs[0].versions]).all()
 
@@ -233,29 +234,29 @@ def with_theory_rate_of_sync(experiment):
     return af.replace(experiment, strategy=slowed.strategy)
 
 
-class TestLights:
+class TestAssumptionChecks:
     def test_the_text_preset(self):
         found = certify(af.presets.regression(rounds=400), seeds=0)
-        states = {one.question.split("?")[0]: one.state for one in found.lights}
+        states = {one.question.split("?")[0]: one.state for one in found.assumption_checks}
         assert states["Smooth"] == "yes"
         assert states["Constant step"] == "no"
         assert states["Staleness bounded"] == "no"
-        assert light(found, "paper's step").factor > 100
+        assert check(found, "paper's step").factor > 100
 
     def test_declared_and_observed_staleness_are_both_told(self):
         found = certify(experiment("afl_mixing", max_staleness=4, rounds=5), seeds=1)
-        assert light(found, "Staleness").answer.startswith("at most 4 versions; observed")
+        assert check(found, "Staleness").answer.startswith("at most 4 versions; observed")
 
     def test_enough_rounds(self):
-        assert light(certify(experiment("sync", rounds=3), seeds=0), "Enough").state == "no"
-        assert light(certify(experiment("sync", rounds=5000), seeds=0), "Enough").state == "yes"
+        assert check(certify(experiment("sync", rounds=3), seeds=0), "Enough").state == "no"
+        assert check(certify(experiment("sync", rounds=5000), seeds=0), "Enough").state == "yes"
 
     def test_a_delay_aware_rate_that_never_changed_counts_as_constant(self):
         base = experiment("sync", rounds=3)
         adaptive = af.replace(base.strategy, schedule=af.DelayAware(over="nothing"))
         same_speed = af.replace(base, strategy=adaptive, delays=af.delays.Delays())
-        assert light(certify(same_speed, seeds=0), "Constant").state == "no"
-        assert light(certify(same_speed, seeds=1), "Constant").state == "yes"
+        assert check(certify(same_speed, seeds=0), "Constant").state == "no"
+        assert check(certify(same_speed, seeds=1), "Constant").state == "yes"
 
 
 class TestTheoryRate:
@@ -303,7 +304,7 @@ def test_a_run_gives_its_own_certificate(tmp_path):
     found = af.load(tmp_path / "run.sqlite").certificate()
     assert len(found.runs) == 1
     assert applying(found) == {"M"}
-    assert found.plot().axes
+    assert draw_certificate(found).axes
 
 
 def test_drift_stands_beside_its_bound():

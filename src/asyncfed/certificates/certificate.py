@@ -1,14 +1,14 @@
-"""Certificate: the lights, the theorems that apply, and what the runs did beside what was guaranteed."""
+"""Certificate: the assumption checks, the theorems that apply, and what the runs did beside what was guaranteed."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from asyncfed.certificates.client_influence import Voices, voices
+from asyncfed.certificates.client_influence import ClientInfluence, client_influence
 from asyncfed.certificates.measurements import MeasuredRun, PathBound, drift_bound, drift_note, measured, path_bound
 from asyncfed.certificates.settings import as_it_ran, setting_of
 from asyncfed.core.errors import ConfigError
@@ -21,7 +21,7 @@ from asyncfed.runs.result import Run
 from asyncfed.runs.simulate import run as run_experiment
 from asyncfed.runs.simulate import usable_cores
 from asyncfed.strategies.schedules import ConstantRate
-from asyncfed.theory.assumption_checks import Light, lights
+from asyncfed.theory.assumption_checks import AssumptionCheck, check_assumptions
 from asyncfed.theory.constants import Constants, constants
 from asyncfed.theory.guarantee import Guarantee
 from asyncfed.theory.guarantees import admissible, guarantees
@@ -34,27 +34,40 @@ ENOUGH_ERRORS = 3.0
 
 @dataclass(frozen=True)
 class Certificate:
-    """`lights` answer the theorems' questions, `guarantees` say which apply, `runs` hold what was measured.
+    """What is guaranteed for an experiment beside what its runs did. Data only: drawing and printing are elsewhere.
 
-    `path` is the bound along the first run's own path, where there is one; `voices` say how often each client is heard.
-    `violations` are sentences: there should be none, and one about P or M is a bug in AsyncFed.
+    Attributes:
+        name: the experiment's name.
+        experiment: the experiment that is certified.
+        setting: the run as the bounds see it, with what the runs showed.
+        constants: L, μ, the optimum, gradient noise and heterogeneity of the problem.
+        assumption_checks: one answer for each assumption of the theorems.
+        guarantees: what each theorem says, whether it applies or not.
+        runs: what each run did, in the quantities of the theorems.
+        path: the bound along the first run's own path; None where there is none.
+        drift_bound: Lemma 6's bound on the client drift of each round; None where it has no value.
+        drift_note: whether Lemma 6 is a guarantee here, and if not, why.
+        client_influence: how often each client is merged, predicted and counted, and what that does to the optimum.
+        violations: a sentence for each measurement outside a bound. There should be none, and one about P or M is a
+            bug in AsyncFed.
     """
 
     name: str
     experiment: Experiment
     setting: Setting
     constants: Constants
-    lights: tuple[Light, ...]
+    assumption_checks: tuple[AssumptionCheck, ...]
     guarantees: tuple[Guarantee, ...]
     runs: tuple[MeasuredRun, ...]
     path: PathBound | None
     drift_bound: np.ndarray | None
     drift_note: str
-    voices: Voices
+    client_influence: ClientInfluence
     violations: tuple[str, ...]
 
     @property
     def versions(self) -> np.ndarray:
+        """0, 1, … the last version of the model: where the curves of `guarantees` are given."""
         return np.arange((self.setting.num_versions or 0) + 1)
 
     @property
@@ -71,13 +84,6 @@ class Certificate:
     def admissible(self) -> Guarantee | None:
         """The strongest theorem that covers the run, or would with a smaller step."""
         return admissible(self.guarantees)
-
-    def plot(self) -> Any:
-        """A Matplotlib figure: guaranteed and measured, distance and objective gap, and the client drift."""
-        from asyncfed.report.figures.certificate_figure import certificate_figure
-        from asyncfed.report.figures.matplotlib_figures import draw
-
-        return draw(certificate_figure(self))
 
 
 def is_the_papers(certificate: Certificate) -> bool:
@@ -164,13 +170,13 @@ def _certificate(
         experiment=experiment,
         setting=setting,
         constants=found,
-        lights=lights(setting, found),
+        assumption_checks=check_assumptions(setting, found),
         guarantees=theorems,
         runs=tuple(paths),
         path=along,
         drift_bound=drift_bound(setting, found, paths),
         drift_note=drift_note(theorems),
-        voices=voices(experiment, problem, runs),
+        client_influence=client_influence(experiment, problem, runs),
         violations=tuple(_violations(problem, found, theorems, paths, along)),
     )
 

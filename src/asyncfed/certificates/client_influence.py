@@ -1,4 +1,4 @@
-"""Whose voice counts: foretold from the delays, counted in the runs, and what the difference does to the optimum."""
+"""How much each client counts: predicted from the delays, counted in the runs, and what that does to the optimum."""
 
 from __future__ import annotations
 
@@ -17,12 +17,16 @@ from asyncfed.theory.queueing import Prediction
 
 
 @dataclass(frozen=True)
-class Voices:
-    """`prediction` of shares and staleness before any run; `shares` of merges and `bias` of the first run.
+class ClientInfluence:
+    """How much each client counts, before and after a run. What has no answer is None, and its note says why.
 
-    Only the first run has the experiment's own seed, and with it the clients' devices that were foretold.
-
-    Where one cannot be had it is None, and its note says why.
+    Attributes:
+        prediction: shares of the merges and staleness to expect, before any run.
+        prediction_note: what the prediction leaves out, or why there is none.
+        shares: (C,) shares of the merges in the first run, the only one with the experiment's own seed and with it the
+            clients' devices of the prediction.
+        bias: how far unequal influence moved the first run's optimum.
+        bias_note: what the bias means for this rule, or why there is none.
     """
 
     prediction: Prediction | None
@@ -32,7 +36,8 @@ class Voices:
     bias_note: str
 
 
-def voices(experiment: Experiment, problem: Linear, runs: Sequence[Run]) -> Voices:
+def client_influence(experiment: Experiment, problem: Linear, runs: Sequence[Run]) -> ClientInfluence:
+    """The influence of every client of an experiment, and of the first of its runs."""
     prediction, bias, counted = None, None, None
     try:
         prediction = predicted_participation(experiment, problem.num_examples)
@@ -48,4 +53,4 @@ def voices(experiment: Experiment, problem: Linear, runs: Sequence[Run]) -> Voic
             bias_note = bias.why
         except AsyncFedError as error:
             bias_note = str(error)
-    return Voices(prediction, prediction_note, counted, bias, bias_note)
+    return ClientInfluence(prediction, prediction_note, counted, bias, bias_note)

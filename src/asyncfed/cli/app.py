@@ -37,10 +37,11 @@ from asyncfed.presets import (
     table as table_preset,
 )
 from asyncfed.report.export import write_table
+from asyncfed.report.figures.certificate_figure import draw_certificate
 from asyncfed.report.figures.comparison_figure import draw_comparison, draw_time_to_target
 from asyncfed.report.figures.timeline_figure import draw_timeline
 from asyncfed.report.page.run_page import ToldRun, write_run_page
-from asyncfed.report.terminal.certificate_text import certificate_text, voices_text
+from asyncfed.report.terminal.certificate_text import certificate_text, client_influence_text
 from asyncfed.report.terminal.client_table import client_table
 from asyncfed.report.terminal.progress import counting_bar, run_bar
 from asyncfed.report.terminal.run_tables import comparison_table, run_table
@@ -335,9 +336,9 @@ def certify(
     console.print(certificate_text(certificate, why))
     if certificates.is_the_papers(certificate):
         console.print(paper_sentence())
-    console.print(voices_text(certificate.voices))
+    console.print(client_influence_text(certificate.client_influence))
     if certificate.runs:
-        _save(certificate.plot(), out / f"{certificate.name}.png")
+        _save(draw_certificate(certificate), out / f"{certificate.name}.png")
     raise typer.Exit(0 if certificate.ok else 1)
 
 

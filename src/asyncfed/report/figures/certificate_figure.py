@@ -3,24 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from asyncfed.report.figures.figure_data import FigureData, Panel, Series
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from asyncfed.certificates import Certificate
+    from asyncfed.theory.guarantee import Guarantee
+
 MOST_POINTS = 400
 MEASURED = "measured"
 
 
-def certificate_figure(certificate: Any) -> FigureData:
-    """Up to three panels; a bound stands beside the run only if its theorem covers the run's rule."""
+def draw_certificate(certificate: Certificate) -> Figure:
+    """A Matplotlib figure: guaranteed and measured, distance and objective gap, and the client drift."""
+    from asyncfed.report.figures.matplotlib_figures import draw
+
+    return draw(certificate_figure(certificate))
+
+
+def certificate_figure(certificate: Certificate) -> FigureData:
+    """Up to three panels; a bound is drawn beside the run only if its theorem covers the run's rule."""
     panels = [_gap_panel(certificate)]
     if any(run.trajectory is not None for run in certificate.runs):
         panels.insert(0, _distance_panel(certificate))
     if certificate.drift_bound is not None and any(np.isfinite(run.drift).any() for run in certificate.runs):
-        panels.append(_drift_panel(certificate))
-    applying = [g.name for g in certificate.guarantees if g.applies]
+        panels.append(_drift_panel(certificate, certificate.drift_bound))
+    applying = [g.name for g in certificate.applying]
     if certificate.path is not None:
         applying.append(certificate.path.name)
     covered = f"bounds that cover it: {', '.join(applying)}" if applying else "no bound covers it"
@@ -34,17 +47,17 @@ def certificate_figure(certificate: Any) -> FigureData:
     )
 
 
-def _told(certificate: Any) -> list[Any]:
-    """What applies; R is left out beside R*, which is never weaker under the same conditions."""
+def _drawn_guarantees(certificate: Certificate) -> list[Guarantee]:
+    """Those that apply; R is left out beside R*, which is never weaker under the same conditions."""
     names = {g.name for g in certificate.guarantees if g.applies}
     return [g for g in certificate.guarantees if g.applies and not (g.name == "R" and "R*" in names)]
 
 
-def _distance_panel(certificate: Any) -> Panel:
+def _distance_panel(certificate: Certificate) -> Panel:
     paths = [run.trajectory.distances for run in certificate.runs if run.trajectory is not None]
     versions = certificate.versions
     lines = [_band(MEASURED, versions, paths, squared=True)]
-    for g in _told(certificate):
+    for g in _drawn_guarantees(certificate):
         if g.distance is not None:
             lines.append(_line(f"{g.name} ({g.covers})", versions, g.distance))
     if certificate.path is not None:
@@ -59,7 +72,7 @@ def _distance_panel(certificate: Any) -> Panel:
     )
 
 
-def _gap_panel(certificate: Any) -> Panel:
+def _gap_panel(certificate: Certificate) -> Panel:
     runs, versions = certificate.runs, certificate.versions
     lines = []
     if runs:
@@ -67,7 +80,7 @@ def _gap_panel(certificate: Any) -> Panel:
         averaged = [run.averaged_gap for run in runs]
         if any(np.isfinite(values).any() for values in averaged):
             lines.append(_band("measured, averaged model", runs[0].versions, averaged))
-    for g in _told(certificate):
+    for g in _drawn_guarantees(certificate):
         if g.gap is not None:
             lines.append(_line(f"{g.name} ({g.covers})", versions, g.gap))
     if certificate.path is not None and certificate.path.gap is not None:
@@ -76,14 +89,14 @@ def _gap_panel(certificate: Any) -> Panel:
     return Panel("Objective gap", "version of the model", "F − F*", tuple(lines), y_log=True)
 
 
-def _drift_panel(certificate: Any) -> Panel:
+def _drift_panel(certificate: Certificate, bound: np.ndarray) -> Panel:
     runs = certificate.runs
     shortest = min(len(run.drift) for run in runs)
     rounds = np.arange(1, shortest)
     note = certificate.drift_note
     lines = (
         _band("measured drift", rounds, [run.drift[1:shortest] for run in runs]),
-        _line("Lemma 6", rounds, certificate.drift_bound[: shortest - 1]),
+        _line("Lemma 6", rounds, bound[: shortest - 1]),
     )
     return Panel("Client drift of a round", "round", "E", lines, y_log=True, note=note)
 

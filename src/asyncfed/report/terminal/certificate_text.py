@@ -1,14 +1,22 @@
-"""A certificate on the terminal: the rule, the lights, the theorems."""
+"""A certificate on the terminal: the rule, the assumption checks, the theorems, and each client's influence."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import isfinite
-from typing import Any
+from typing import TYPE_CHECKING
 
 from rich.console import Group
 from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
+
+if TYPE_CHECKING:
+    from asyncfed.certificates import Certificate
+    from asyncfed.certificates.client_influence import ClientInfluence
+    from asyncfed.certificates.measurements import MeasuredRun
+    from asyncfed.engine.trajectory import Trajectory
+    from asyncfed.theory.guarantee import Guarantee
 
 MOST_CLIENTS = 12
 CHANCE = (
@@ -18,13 +26,18 @@ SHORT = {"the mean over runs": "mean", "every run": "every run"}
 COLOURS = {"yes": "green", "no": "red", "unknown": "yellow"}
 
 
-def certificate_text(certificate: Any, all_reasons: bool = False) -> Group:
-    """What is run, then one table of lights, then one of theorems, then what was seen."""
-    parts = (_rule(certificate), _lights(certificate), _theorems(certificate, all_reasons), _seen(certificate))
+def certificate_text(certificate: Certificate, all_reasons: bool = False) -> Group:
+    """What is run, a table of assumption checks, a table of theorems, then what was measured."""
+    parts = (
+        _rule(certificate),
+        _assumption_checks(certificate),
+        _theorems(certificate, all_reasons),
+        _results(certificate),
+    )
     return Group(*(part for each in parts for part in (each, Text())))
 
 
-def _rule(certificate: Any) -> Text:
+def _rule(certificate: Certificate) -> Text:
     setting = certificate.setting
     few, most = setting.fewest_steps, setting.most_steps
     steps = f"{most}" if few == most else f"{few} to {most}"
@@ -35,14 +48,14 @@ def _rule(certificate: Any) -> Text:
     )
 
 
-def _lights(certificate: Any) -> Table:
+def _assumption_checks(certificate: Certificate) -> Table:
     table = Table("assumption", "", "", box=None, pad_edge=False)
-    for light in certificate.lights:
-        table.add_row(escape(light.question), f"[{COLOURS[light.state]}]{light.state}[/]", escape(light.answer))
+    for check in certificate.assumption_checks:
+        table.add_row(escape(check.question), f"[{COLOURS[check.state]}]{check.state}[/]", escape(check.answer))
     return table
 
 
-def _theorems(certificate: Any, all_reasons: bool) -> Table:
+def _theorems(certificate: Certificate, all_reasons: bool) -> Table:
     table = Table("theorem", "covers", "largest rate", "verdict", box=None, pad_edge=False)
     for g in certificate.guarantees:
         largest = (
@@ -64,17 +77,17 @@ def _reasons(obstacles: tuple[str, ...], all_reasons: bool) -> str:
     return f"no: {obstacles[0]}" + (f" (and {more} more: --why)" if more else "")
 
 
-def _seen(certificate: Any) -> Text:
-    """What is guaranteed for the end, what was measured there, and what else could be had."""
+def _results(certificate: Certificate) -> Text:
+    """What is guaranteed for the end, what was measured there, and which rate a theorem would cover."""
     lines = [f"{g.name} guarantees {_end(g)} at the end" for g in certificate.guarantees if g.applies]
-    followed = [run for run in certificate.runs if run.trajectory is not None]
-    if certificate.path is not None and followed:
-        promised, got = certificate.path.distance[-1], followed[0].trajectory.distances[-1]
+    paths = [run.trajectory for run in certificate.runs if run.trajectory is not None]
+    if certificate.path is not None and paths:
+        promised, got = certificate.path.distance[-1], paths[0].distances[-1]
         lines.append(
             f"{certificate.path.name} guarantees distance {_number(promised)} at the end of the first run, which ended "
             f"at {_number(got)}"
         )
-    lines += _measured(certificate.runs, followed)
+    lines += _measured_ends(certificate.runs, paths)
     best = certificate.admissible
     if best is None and not any(g.applies for g in certificate.guarantees):
         lines.append("no smaller rate alone would make a theorem apply")
@@ -83,25 +96,25 @@ def _seen(certificate: Any) -> Text:
     return Text("\n".join([*lines, *certificate.violations]))
 
 
-def _measured(runs: Any, followed: Any) -> list[str]:
+def _measured_ends(runs: Sequence[MeasuredRun], paths: Sequence[Trajectory]) -> list[str]:
     ends = {
-        "distance": [run.trajectory.distances[-1] for run in followed],
+        "distance": [path.distances[-1] for path in paths],
         "objective gap": [run.gap[-1] for run in runs if len(run.gap)],
         "objective gap of the averaged model": [run.averaged_gap[-1] for run in runs if len(run.averaged_gap)],
     }
     means = {name: (sum(values) / len(values), len(values)) for name, values in ends.items() if values}
     return [
-        f"measured: {name} {_number(mean)} at the end{_over(count)}"
+        f"measured: {name} {_number(mean)} at the end{_mean_over(count)}"
         for name, (mean, count) in means.items()
         if isfinite(mean)
     ]
 
 
-def _over(runs: int) -> str:
+def _mean_over(runs: int) -> str:
     return f", mean over {runs} runs" if runs > 1 else ""
 
 
-def _end(g: Any) -> str:
+def _end(g: Guarantee) -> str:
     parts = []
     if g.distance is not None:
         parts.append(f"distance {_number(g.distance[-1])}")
@@ -115,28 +128,28 @@ def _number(value: float) -> str:
     return f"{value:.4g}" if value < 1e290 else "beyond all bounds"
 
 
-def voices_text(voices: Any) -> Group:
-    """Who is heard how often, foretold and counted, and how far that moves the optimum."""
-    parts: list[Table | Text] = [_voices_table(voices)]
-    by_cohorts = voices.prediction is not None and voices.prediction.dispatch == "cohort"
-    if voices.bias is not None and voices.bias.applies and not by_cohorts:
+def client_influence_text(influence: ClientInfluence) -> Group:
+    """How often each client is merged, predicted and counted, and how far that moves the optimum."""
+    parts: list[Table | Text] = [_influence_table(influence)]
+    by_cohorts = influence.prediction is not None and influence.prediction.dispatch == "cohort"
+    if influence.bias is not None and influence.bias.applies and not by_cohorts:
         parts.append(
             Text(
-                f"The objective that was really minimised has its optimum {_number(voices.bias.distance)} away from "
-                f"the true one, where the true objective is {_number(voices.bias.gap)} too high."
+                f"The objective that was really minimised has its optimum {_number(influence.bias.distance)} away from "
+                f"the true one, where the true objective is {_number(influence.bias.gap)} too high."
             )
         )
-    parts.append(Text(CHANCE if by_cohorts else voices.bias_note))
-    parts.append(Text(f"Prediction: {voices.prediction_note}"))
+    parts.append(Text(CHANCE if by_cohorts else influence.bias_note))
+    parts.append(Text(f"Prediction: {influence.prediction_note}"))
     return Group(*parts)
 
 
-def _voices_table(voices: Any) -> Table:
+def _influence_table(influence: ClientInfluence) -> Table:
     columns = {
-        "share foretold": None if voices.prediction is None else voices.prediction.share,
-        "staleness foretold": None if voices.prediction is None else voices.prediction.staleness,
-        "share of merges": voices.shares,
-        "weight": voices.bias.weight if voices.bias is not None and voices.bias.applies else None,
+        "predicted share": None if influence.prediction is None else influence.prediction.share,
+        "predicted staleness": None if influence.prediction is None else influence.prediction.staleness,
+        "share of merges": influence.shares,
+        "weight": influence.bias.weight if influence.bias is not None and influence.bias.applies else None,
     }
     known = {name: values for name, values in columns.items() if values is not None}
     table = Table("client", *known, box=None, pad_edge=False)

@@ -134,12 +134,9 @@ KNOWS_THE_CLOCK = ("kernels/threads.py", "live/local/")
 
 
 BEING_MOVED = {
-    "analysis/client_outcomes.py",
     "flower/node_program.py",
     "runs/result.py",
     "runs/workers.py",
-    "report/terminal/client_table.py",
-    "report/terminal/what_if.py",
     "__init__.py",
 }
 """Modules that do not fit the map yet."""

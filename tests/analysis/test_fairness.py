@@ -8,11 +8,12 @@ import pytest
 
 import asyncfed as af
 from asyncfed.analysis.client_outcomes import weights_in_merges
+from asyncfed.analysis.client_table import loss_of_worst_tenth, worst_tenth
 from asyncfed.core.errors import ConfigError, JournalError
 from asyncfed.core.types import Budget, Work
 from asyncfed.data import Clients, Holdout
 from asyncfed.delays import FunctionDelays
-from asyncfed.report.terminal.client_table import client_figure, loss_of_worst_tenth, worst_tenth
+from asyncfed.report.figures.client_figure import client_figure
 from asyncfed.strategies import AFL, FedAsync, FedBuff
 from asyncfed.strategies.discounts import NoDiscount
 from asyncfed.strategies.samplers import Fair, UniformIdle
@@ -116,7 +117,7 @@ def test_losses_are_those_of_numpy_on_each_clients_own_test_rows(labelled):
 def test_a_model_trained_alone_knows_nothing_of_the_others(two_worlds):
     run = run_of(two_worlds, fedasync(), rounds=40)
     assert run.clients["name"].tolist()[0] == "fast 0"
-    assert run.clients.alone_words == "the minimiser of the client's own loss"
+    assert run.clients.alone_description == "the minimiser of the client's own loss"
     assert (run.clients["alone"] < 0.05).all()  # each world alone is easily learnt; together they contradict
     assert (run.clients["gain"] < 0).all()
     assert run.clients.summary()["better off federated"] == 0.0
@@ -126,7 +127,7 @@ def test_where_there_is_no_minimiser_a_model_is_trained_alone(labelled):
     run = af.load(labelled)
     mean_merges = run.participation().mean()
     assert (run.clients["alone_epochs"] == round(100 * mean_merges)).all()
-    assert run.clients.alone_words.startswith("trained for")
+    assert run.clients.alone_description.startswith("trained for")
 
 
 def test_the_optimum_of_a_client_is_that_of_a_federation_of_one(two_worlds):
@@ -184,7 +185,7 @@ def test_on_the_report_page(cli, labelled, tmp_path, monkeypatch):
     page = tmp_path / "page.html"
     assert cli("report", labelled, "--out", page).code == 0
     text = page.read_text()
-    assert "How each client is served" in text
+    assert "Loss of each client" in text
     assert "better off federated" in text
 
 
@@ -206,9 +207,9 @@ def test_as_a_data_frame_and_as_text(labelled):
     assert "Jain's index" in str(table)
 
 
-def test_of_many_clients_the_worst_served_are_shown():
+def test_of_many_clients_those_with_the_largest_losses_are_shown():
     run = af.run(af.presets.regression(num_clients=80, rounds=2))
-    assert "the 50 of 80 clients that are served worst" in str(run.clients)
+    assert "the 50 of 80 clients with the largest losses" in str(run.clients)
 
 
 def test_data_that_the_file_does_not_describe_are_asked_for(two_worlds, tmp_path):
@@ -232,7 +233,7 @@ def test_a_report_does_not_describe_data_that_were_not_used(cli, two_worlds, tmp
     text = page.read_text()
     assert "a problem of your own, which the file does not hold" in text
     assert experiment.heterogeneity().verdict not in text
-    assert "How each client is served" not in text
+    assert "Loss of each client" not in text
     shown = cli("show", path, "--clients")
     assert shown.code != 0
     assert "af.load(path, problem=...)" in shown.err

@@ -2,8 +2,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from asyncfed.analysis.plain_text import short
 from asyncfed.core.errors import ConfigError
-from asyncfed.report.units import quantity, scale_for, short, times
+from asyncfed.report.units import quantity, scale_for, times
 
 
 @given(st.floats(1.0, 9.9e14))

@@ -8,12 +8,12 @@ from typing import Any, Protocol, cast
 
 import numpy as np
 
+from asyncfed.analysis.client_table import ClientTable, worst_tenth
 from asyncfed.core.errors import ConfigError, DataError
 from asyncfed.core.random import draw_key, purpose_key
 from asyncfed.core.record import replace
 from asyncfed.experiment import Experiment
 from asyncfed.problems.protocol import Problem, ScoresClients
-from asyncfed.report.terminal.client_table import ClientTable, worst_tenth
 from asyncfed.store.schema import DISPATCH, MERGE
 
 MOST_OPTIMA = 1000

@@ -40,12 +40,13 @@ from asyncfed.report.export import write_table
 from asyncfed.report.figures.certificate_figure import draw_certificate
 from asyncfed.report.figures.comparison_figure import draw_comparison, draw_time_to_target
 from asyncfed.report.figures.timeline_figure import draw_timeline
+from asyncfed.report.figures.what_if_figure import draw_what_if
 from asyncfed.report.page.run_page import ToldRun, write_run_page
 from asyncfed.report.terminal.certificate_text import certificate_text, client_influence_text
 from asyncfed.report.terminal.client_table import client_table
 from asyncfed.report.terminal.progress import counting_bar, run_bar
 from asyncfed.report.terminal.run_tables import comparison_table, run_table
-from asyncfed.report.terminal.what_if import draw_what_if, what_if_table
+from asyncfed.report.terminal.what_if_table import what_if_table
 from asyncfed.report.trackers.mlflow_tracker import log_mlflow
 from asyncfed.report.trackers.prometheus_endpoint import metrics_endpoint
 from asyncfed.report.trackers.tensorboard_log import write_tensorboard
@@ -252,7 +253,7 @@ def export(
         "evaluations": recorded.journal.evaluation_columns,
         "rounds": lambda: recorded.journal.columns("rounds"),
         "events": recorded.journal.event_columns,
-        "clients": lambda: recorded.clients.plain(),
+        "clients": lambda: recorded.clients.to_lists(),
     }
     write_table(tables[table](), Path(out))
     console.print(f"wrote {out}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from math import isfinite
 
+from asyncfed.analysis.plain_text import short
 from asyncfed.analysis.protocols import Axis, check_axis
 from asyncfed.core.record import Record
 
@@ -52,19 +53,6 @@ def quantity(axis: Axis, value: float) -> str:
         return "–"
     scale = scale_for(axis, value)
     return f"{short(value / scale.divisor)} {scale.unit}".rstrip()
-
-
-def short(value: float) -> str:
-    """Three digits, without exponents where people would write none.
-
-    >>> short(1234.5), short(0.020312), short(3.0)
-    ('1,234', '0.0203', '3')
-    """
-    if not isfinite(value):
-        return "–"
-    if 1000 <= abs(value) < 1e7:
-        return f"{value:,.0f}"
-    return f"{value:.3g}"
 
 
 def times(ratio: float) -> str:

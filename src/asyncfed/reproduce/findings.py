@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from asyncfed.analysis.plain_text import short
 from asyncfed.core.errors import ConfigError
 from asyncfed.presets import Reading
 from asyncfed.report.figures.figure_data import FigureData, Series
-from asyncfed.report.units import short
 
 READINGS: tuple[Reading, ...] = ("published", "text")
 BY_TEXT, BY_SCRIPTS = "text's definition: ", "scripts' definition: "

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from math import exp, log
 from statistics import fmean, median
 
+from asyncfed.analysis.plain_text import short
 from asyncfed.presets import Reading
 from asyncfed.report.figures.figure_data import Series
-from asyncfed.report.units import short
 from asyncfed.reproduce.findings import BY_SCRIPTS, BY_TEXT, READINGS, Told, incomplete, value_words
 from asyncfed.reproduce.markdown import table, wrapped
 

@@ -13,12 +13,12 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+from asyncfed.analysis.plain_text import short
 from asyncfed.core.errors import AsyncFedError
 from asyncfed.core.record import to_plain
 from asyncfed.data import PaperRegression
 from asyncfed.presets import Reading, preset
 from asyncfed.report.figures.figure_data import FigureData, Series, load
-from asyncfed.report.units import short
 from asyncfed.reproduce.findings import (
     BY_SCRIPTS,
     BY_TEXT,

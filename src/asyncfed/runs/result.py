@@ -13,7 +13,8 @@ from asyncfed.core.errors import ConfigError, JournalError
 from asyncfed.experiment import Experiment, stored
 from asyncfed.analysis.client_outcomes import local_performance
 from asyncfed.problems.protocol import Problem
-from asyncfed.report.terminal.client_table import ClientTable
+from asyncfed.analysis.client_table import ClientTable
+from asyncfed.report.figures.client_figure import DrawableClientTable
 from asyncfed.store.journal import Journal
 
 
@@ -115,11 +116,12 @@ class Run:
         return problem
 
     @cached_property
-    def clients(self) -> ClientTable:
+    def clients(self) -> DrawableClientTable:
         """How each client is served, by the common model and by one trained alone; see `asyncfed.analysis.client_outcomes`."""
-        return local_performance(
+        table = local_performance(
             self.experiment, self.problem, self.params, self.participation(), self.journal.event_rows()
         )
+        return DrawableClientTable(table.columns, table.part)
 
     @property
     def known_clients(self) -> ClientTable | None:

@@ -9,10 +9,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
+from asyncfed.analysis.plain_text import short
 from asyncfed.analysis.protocols import AXES, Axis, ReportedComparison, check_label
 from asyncfed.analysis.statistics import geometric_band
 from asyncfed.report.figures import style
-from asyncfed.report.units import scale_for, short, times
+from asyncfed.report.units import scale_for, times
 
 TITLES: dict[Axis, str] = {
     "round": "Per round (the paper's view)",

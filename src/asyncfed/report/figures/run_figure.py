@@ -9,9 +9,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from asyncfed.analysis.plain_text import short
 from asyncfed.analysis.protocols import ReportedRun
 from asyncfed.report.figures import style
-from asyncfed.report.units import short
 
 MOST_BARS = 50
 

@@ -8,9 +8,9 @@ from html import escape
 from numbers import Real
 from typing import Any
 
+from asyncfed.analysis.plain_text import short
 from asyncfed.report.figures.figure_data import FigureData
 from asyncfed.report.figures.line_style import Look, looks, name_of
-from asyncfed.report.units import short
 
 MARKS = {
     "holds": ("good", "✓"),

@@ -7,13 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from asyncfed.analysis.client_table import MOST_ROWS, ClientTable
+from asyncfed.analysis.plain_text import short
 from asyncfed.analysis.protocols import ReportedRun
 from asyncfed.core.errors import ConfigError
+from asyncfed.report.figures.client_figure import client_figure
 from asyncfed.report.figures.run_figure import strategy_words
 from asyncfed.report.figures.run_figures_data import run_figures
 from asyncfed.report.page.page import write_page
-from asyncfed.report.terminal.client_table import MOST_ROWS, ClientTable, client_figure
-from asyncfed.report.units import quantity, short
+from asyncfed.report.units import quantity
 
 
 @dataclass(frozen=True)

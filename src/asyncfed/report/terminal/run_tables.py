@@ -9,9 +9,10 @@ import numpy as np
 from rich import box
 from rich.table import Table
 
+from asyncfed.analysis.plain_text import short
 from asyncfed.analysis.protocols import AXES, Axis, Ratio, ReportedComparison, ReportedRun, check_label
 from asyncfed.analysis.statistics import mean_interval
-from asyncfed.report.units import quantity, short, times
+from asyncfed.report.units import quantity, times
 
 TIGHT: dict[str, Any] = {"box": box.SIMPLE_HEAD, "show_edge": False, "padding": 0}  # seven columns in a terminal of 80
 COLUMNS: dict[Axis, str] = {"round": "rounds", "elapsed": "time", "bytes": "bytes", "energy": "energy"}

@@ -1,0 +1,28 @@
+"""One recorded run beside other strategies on the same clients: a table in a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from rich.table import Table
+
+from asyncfed.analysis.plain_text import short
+from asyncfed.analysis.protocols import ReportedRun
+from asyncfed.report.terminal.run_tables import TIGHT
+from asyncfed.report.units import quantity
+
+
+def what_if_table(runs: Mapping[str, ReportedRun]) -> Table:
+    """A row a run: how it ended, after how long, with what loss and staleness."""
+    table = Table(title="the same clients, other rules", title_justify="left", **TIGHT)
+    table.add_column("strategy", style="bold")
+    for name in ("objective", "time", "updates", "lost", "staleness", "verdict"):
+        table.add_column(name, justify="right")
+    for label, run in runs.items():
+        last = {name: float(values[-1]) for name, values in run.evaluations.items()}
+        rounds = run.rounds
+        stale = f"{short(float(rounds['staleness_mean'].mean()))}" if len(rounds["round"]) else "-"
+        lost = short(int(rounds["lost"][-1])) if len(rounds["round"]) else "-"
+        spent = quantity("elapsed", last["elapsed"])
+        table.add_row(label, short(last["objective"]), spent, short(int(last["updates"])), lost, stale, run.verdict)
+    return table

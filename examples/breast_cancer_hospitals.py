@@ -23,7 +23,7 @@ experiment = af.Experiment(
     budget=af.Budget(rounds=300),
     stopping=af.Stopping(metric="validation_loss", patience=15, min_improvement=0.001),
 )
-print(experiment.heterogeneity().verdict)
+print(experiment.measure_heterogeneity().verdict)
 
 run = af.run(experiment)
 print(f"\n{run.verdict}: {run.reason}")

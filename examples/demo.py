@@ -115,7 +115,7 @@ def main() -> None:
     FOLDER.mkdir(parents=True, exist_ok=True)
     experiment = af.presets.regression(delays=SLOW_CLIENTS, rounds=150 if quick else 400)
     console.print(INTRODUCTION)
-    verdict = experiment.heterogeneity().verdict
+    verdict = experiment.measure_heterogeneity().verdict
     console.print(f"clients' data: {verdict}")
     comparison = compared(console, experiment, num_seeds=2 if quick else 5)
     console.print(comparison_table(comparison, BASELINE))

@@ -3,7 +3,7 @@
     python examples/digits_cnn.py            about a minute on two cores; draws digits_cnn.png
     python examples/digits_cnn.py --quick    one seed, a shorter run
 
-scikit-learn's 1,797 digits (8 x 8), a fifth of them kept for testing, the rest dealt out by Dirichlet(0.3) shares of
+scikit-learn's 1,797 digits (8 x 8), a fifth of them kept for testing, the rest assigned by Dirichlet(0.3) shares of
 each class. A ticket takes seconds with a Pareto tail: mostly a few, now and then hundreds. Every strategy has the same
 data, durations, first model and local work, and the same virtual time to spend. The local work is the best of four that
 were tried with FedBuff on these seeds and this test, so its accuracies are those of a tuned run.
@@ -40,7 +40,7 @@ def problem(seed: int):
     x, y = digits.images[:, None].astype(np.float32) / 16, digits.target
     order = np.random.default_rng(seed).permutation(len(y))
     test, rest = order[: len(y) // 5], order[len(y) // 5 :]
-    owners = af.data.deal_labels(y[rest], NUM_CLIENTS, concentration=0.3, min_size=8, seed=seed)
+    owners = af.data.partition_by_label(y[rest], NUM_CLIENTS, concentration=0.3, min_size=8, seed=seed)
     clients = af.problems.TensorClients.pack(x[rest], y[rest], owners, NUM_CLIENTS)
     return af.problems.torch(network, "cross_entropy", clients, test=(x[test], y[test]))
 

@@ -14,7 +14,7 @@ experiment = af.presets.table(
     strategy=af.strategies.FedBuff(concurrency=8, buffer_size=8, work=af.Work(batch_size=128, learning_rate=0.01)),
     rounds=40,
 )
-print("\n".join(experiment.deal().notes))
+print("\n".join(experiment.prepare_data().notes))
 
 run = af.run(experiment)
 print(f"\n{run.verdict}: {run.reason}; {run.evaluations['elapsed'][-1]:.0f} s of virtual time")
@@ -22,7 +22,7 @@ rmse = (2 * run.evaluations["test_loss"]) ** 0.5
 print(f"typical error on flights nobody trained on: {rmse[0]:.1f} minutes at first, {rmse[-1]:.1f} at the end\n")
 print(run.clients)
 
-weights = dict(zip(experiment.deal().preparation.feature_names, run.params, strict=False))
+weights = dict(zip(experiment.prepare_data().preparation.feature_names, run.params, strict=False))
 print("minutes of arrival delay that go with")
 for name in ("dep_delay", "distance", "origin=JFK", "origin=LGA"):
     print(f"  {name:<11} {weights[name]:6.2f}")

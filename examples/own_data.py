@@ -19,7 +19,7 @@ def hospitals() -> tuple[list[np.ndarray], list[np.ndarray]]:
 
 
 clients = af.data.Clients.from_lists(*hospitals(), labels=True)
-print("\n".join(af.data.heterogeneity(clients).lines()))
+print("\n".join(af.data.measure_heterogeneity(clients).lines()))
 
 problem = af.problems.Linear(clients, loss="logistic", l2=0.01)
 experiment = af.Experiment(

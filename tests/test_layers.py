@@ -111,7 +111,7 @@ CONFINED = {
     "sqlite3": ("store/",),
     "rich": ("cli/", "report/terminal/"),
     "typer": ("cli/",),
-    "pyarrow": ("data/table_files.py", "report/export.py"),
+    "pyarrow": ("data/table_reader.py", "report/export.py"),
     "sklearn": ("data/built_in.py",),
     "plotly": ("report/page/",),
     "pandas": ("data/built_in.py", "analysis/frames.py"),

@@ -5,7 +5,7 @@ import pytest
 
 import asyncfed as af
 from asyncfed.core.errors import ConfigError
-from asyncfed.data import Dealing, Flights, TableFile
+from asyncfed.data import DataRequest, Flights, TableFile
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def test_from_the_command_line(cli, shops, tmp_path):
     assert "1 rows without a value of y left out" in done.out
     assert "missing values filled with the mean over all clients: price" in done.out
     run = af.load(out)
-    assert run.experiment.deal().clients.names == ("north", "south", "west")
+    assert run.experiment.prepare_data().clients.names == ("north", "south", "west")
     assert run.header["num_clients"] == 3
     assert run.evaluations["test_loss"][-1] < 0.1 * run.evaluations["test_loss"][0]
     assert af.verify(out).ok
@@ -54,41 +54,41 @@ def test_from_toml_and_back(shops):
     experiment = af.from_toml(text)
     assert af.from_toml(af.to_toml(experiment)) == experiment
     assert experiment.count_clients() == 3
-    assert experiment.deal().preparation.feature_names == ("price", "colour=red")
+    assert experiment.prepare_data().preparation.feature_names == ("price", "colour=red")
 
 
 def test_without_a_client_column_rows_are_dealt_out(shops):
     experiment = af.presets.table(str(shops), target="y", num_clients=5, settings={"data.ignore": ["id", "shop"]})
-    dealt = experiment.deal()
-    assert dealt.clients.num_clients == 5
-    assert dealt.clients.names == ()
-    assert dealt.preparation.feature_names == ("price", "colour=red", "day")
+    prepared = experiment.prepare_data()
+    assert prepared.clients.num_clients == 5
+    assert prepared.clients.names == ()
+    assert prepared.preparation.feature_names == ("price", "colour=red", "day")
 
 
 def test_held_out_rows_do_not_shape_the_preparation(shops):
     table = TableFile(path=str(shops), target="y", client_column="shop", features=("price",))
-    dealt = table.deal(Dealing(holdout=af.data.Holdout(validation=0.2, test=0.3)))
-    assert dealt.clients.x[:, 0].mean() == pytest.approx(0.0, abs=1e-9)
-    assert dealt.clients.x[:, 0].std() < 1.0  # gaps at the mean, which the spread of what is there leaves out
-    assert abs(dealt.held_out["test"].x[:, 0].mean()) > 1e-6
+    prepared = table.prepare(DataRequest(holdout=af.data.Holdout(validation=0.2, test=0.3)))
+    assert prepared.clients.x[:, 0].mean() == pytest.approx(0.0, abs=1e-9)
+    assert prepared.clients.x[:, 0].std() < 1.0  # gaps at the mean, which the spread of what is there leaves out
+    assert abs(prepared.held_out["test"].x[:, 0].mean()) > 1e-6
 
 
 def test_a_split_or_a_number_of_clients_beside_a_client_column_is_refused(shops):
     table = TableFile(path=str(shops), target="y", client_column="shop")
     with pytest.raises(ConfigError, match="says already who owns which row"):
-        table.deal(Dealing(split=af.data.InOrder()))
+        table.prepare(DataRequest(split=af.data.InOrder()))
     with pytest.raises(ConfigError, match='num_clients is 5, but the column "shop" names 3 clients'):
-        table.deal(Dealing(num_clients=5))
+        table.prepare(DataRequest(num_clients=5))
 
 
 def test_flights_by_carrier_and_origin():
     pytest.importorskip("pandas")
-    dealt = Flights().deal(Dealing())
-    assert dealt.clients.num_rows == 327_346
-    assert dealt.clients.num_clients == 16
-    assert Flights(clients="origin").deal(Dealing()).clients.names == ("EWR", "JFK", "LGA")
-    weekday = [name for name in dealt.preparation.feature_names if name.startswith("weekday")]
-    saturday = dealt.clients.x[:, dealt.preparation.feature_names.index("weekday=6")].mean()
+    prepared = Flights().prepare(DataRequest())
+    assert prepared.clients.num_rows == 327_346
+    assert prepared.clients.num_clients == 16
+    assert Flights(clients="origin").prepare(DataRequest()).clients.names == ("EWR", "JFK", "LGA")
+    weekday = [name for name in prepared.preparation.feature_names if name.startswith("weekday")]
+    saturday = prepared.clients.x[:, prepared.preparation.feature_names.index("weekday=6")].mean()
     assert len(weekday) == 6
     assert saturday == pytest.approx(0.115, abs=0.005)  # fewest flights leave on Saturdays
 

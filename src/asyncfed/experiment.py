@@ -17,14 +17,14 @@ from asyncfed.data import (
     IID,
     Clients,
     Data,
-    Dealing,
-    Dealt,
+    DataRequest,
     Dtype,
     HeterogeneityReport,
     Holdout,
     PaperRegression,
+    PreparedData,
     Split,
-    heterogeneity,
+    measure_heterogeneity,
 )
 from asyncfed.delays import Delays
 from asyncfed.engine.evaluation import Evaluation
@@ -70,20 +70,20 @@ class Experiment(Config):
         if self.num_clients is not None or not self.data.names_clients:
             check_churn(self.churn, self.count_clients())
 
-    def deal(self) -> Dealt:
+    def prepare_data(self) -> PreparedData:
         """Generate or read the data: who has which rows to train on, and which were held out."""
-        return self.data.deal(
-            Dealing(self.split, self.num_clients, self.seed, self.dtype, self.holdout, self.model.labels)
+        return self.data.prepare(
+            DataRequest(self.split, self.num_clients, self.seed, self.dtype, self.holdout, self.model.labels)
         )
 
     def clients(self) -> Clients:
         """The clients with the rows they train on."""
-        return self.deal().clients
+        return self.prepare_data().clients
 
     def problem(self) -> Linear:
         """What is to be learnt, with every client's data."""
-        dealt = self.deal()
-        return self.model.build(dealt.clients, dealt.held_out)
+        prepared = self.prepare_data()
+        return self.model.build(prepared.clients, prepared.held_out)
 
     def count_clients(self) -> int:
         """How many clients there are: as was said, or as the data say."""
@@ -91,13 +91,13 @@ class Experiment(Config):
             return self.clients().num_clients
         return self.num_clients or DEFAULT_CLIENTS
 
-    def heterogeneity(self, clients: Clients | None = None) -> HeterogeneityReport:
-        """How different the clients' data really are, and whether the split is what was asked for.
+    def measure_heterogeneity(self, clients: Clients | None = None) -> HeterogeneityReport:
+        """How different the clients' data really are, and whether they have the skew that the split claims.
 
-        Clients that the data name are what they are: nothing was asked. `clients` saves making them again.
+        Of clients that the data name nothing is claimed. `clients` saves preparing them again.
         """
         clients = self.clients() if clients is None else clients
-        return heterogeneity(clients, None if clients.names else self.split.asks, self.seed)
+        return measure_heterogeneity(clients, None if clients.names else self.split.claimed_skew, self.seed)
 
     def plan(self, threads: int) -> Plan:
         return Plan(

@@ -139,7 +139,7 @@ def table(
     """A table of your own, .csv or .parquet, or one of `BUILT_IN`; 15 % of each client's rows validate, 15 % test.
 
     `problem` is one of `PROBLEMS`. Features are scaled, so that a rate of 0.01 suits most tables; one local epoch a
-    ticket. Without `client_column`, rows are dealt at random to `num_clients`, 10 if left out. `settings` are dotted
+    ticket. Without `client_column`, rows are assigned at random to `num_clients`, 10 if left out. `settings` are dotted
     keys set anew, such as `{"data.ignore": ["id"]}`, before the clients are counted.
     """
     chosen, usual = _data_named(data, target, client_column)

@@ -232,7 +232,7 @@ def test_a_report_does_not_describe_data_that_were_not_used(cli, two_worlds, tmp
     assert cli("report", path, "--out", page).code == 0
     text = page.read_text()
     assert "a problem of your own, which the file does not hold" in text
-    assert experiment.heterogeneity().verdict not in text
+    assert experiment.measure_heterogeneity().verdict not in text
     assert "Loss of each client" not in text
     shown = cli("show", path, "--clients")
     assert shown.code != 0

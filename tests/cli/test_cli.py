@@ -50,7 +50,7 @@ def test_run_without_out_writes_under_runs(cli, toml, tmp_path, monkeypatch):
 
 
 def test_run_says_how_different_the_clients_are(cli, toml, out, small):
-    assert " ".join(small().heterogeneity().verdict.split()) in cli("run", toml, "--out", out).out
+    assert " ".join(small().measure_heterogeneity().verdict.split()) in cli("run", toml, "--out", out).out
 
 
 def test_run_takes_a_preset_and_its_options(cli, out):

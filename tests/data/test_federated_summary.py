@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 
 from asyncfed.core.errors import DataError
 from asyncfed.core.record import from_plain, to_json
-from asyncfed.data import ClientSummary, Preparation, RawTable, Recipe, combine
+from asyncfed.data import ClientSummary, Preparation, RawTable, TableSchema, merge_summaries
 from asyncfed.data.federated_summary import Moments
 
 NUMBERS = st.floats(-1e6, 1e6, allow_nan=False)
 
 
-def recipe(**how):
-    return Recipe(**{"target": "y", "features": ("a", "town"), "labels": False, "min_level_count": 2, **how})
+def schema(**how):
+    return TableSchema(**{"target": "y", "features": ("a", "town"), "labels": False, "min_level_count": 2, **how})
 
 
 def rows(a, town, y=None):
@@ -27,7 +27,7 @@ def rows(a, town, y=None):
 def test_moments_of_parts_are_those_of_the_whole(parts):
     joined = Moments(0, 0, 0.0, 0.0)
     for part in parts:
-        joined = joined.joined(Moments.of(np.array(part)))
+        joined = joined.merge(Moments.of(np.array(part)))
     pooled = np.concatenate([np.array(part) for part in parts])
     known = pooled[~np.isnan(pooled)]
     assert (joined.count, joined.missing) == (len(known), len(pooled) - len(known))
@@ -40,13 +40,13 @@ def test_moments_of_parts_are_those_of_the_whole(parts):
 def test_a_constant_is_seen_as_one_whatever_its_value(value, sizes):
     joined = Moments(0, 0, 0.0, 0.0)
     for size in sizes:
-        joined = joined.joined(Moments.of(np.full(size, value)))
+        joined = joined.merge(Moments.of(np.full(size, value)))
     assert joined.squares == 0.0
 
 
 def test_a_large_offset_does_not_swallow_the_spread():
     values = 1.4e9 + np.arange(1000.0) / 1000
-    joined = Moments.of(values[:300]).joined(Moments.of(values[300:]))
+    joined = Moments.of(values[:300]).merge(Moments.of(values[300:]))
     assert joined.spread == pytest.approx(values.std(), rel=1e-6)
 
 
@@ -56,8 +56,8 @@ def test_two_clients_prepare_their_rows_as_if_all_lay_in_one_place():
     town = rng.choice(["A", "B", "C", ""], 60).astype(object)
     everything = rows(a, town)
     clients = [everything.take(np.arange(0, 13)), everything.take(np.arange(13, 60))]
-    apart = combine([ClientSummary.of(client, recipe()) for client in clients], recipe())
-    together = combine([ClientSummary.of(everything, recipe())], recipe())
+    apart = merge_summaries([ClientSummary.of(client, schema()) for client in clients], schema())
+    together = merge_summaries([ClientSummary.of(everything, schema())], schema())
     assert apart.feature_names == together.feature_names
     x = np.concatenate([apart.apply(client)[0] for client in clients])
     np.testing.assert_allclose(x, together.apply(everything)[0], rtol=1e-12, atol=1e-12)
@@ -74,7 +74,7 @@ def test_a_summary_holds_as_many_numbers_however_many_rows_it_is_of():
 
     def written(count):
         table = rows(rng.normal(size=count), rng.choice(["A", "B"], count), rng.normal(size=count))
-        return json.loads(to_json(ClientSummary.of(table, recipe()))), table
+        return json.loads(to_json(ClientSummary.of(table, schema()))), table
 
     few, _ = written(10)
     many, table = written(1000)
@@ -88,20 +88,20 @@ def test_a_summary_holds_as_many_numbers_however_many_rows_it_is_of():
 
 
 def test_both_messages_survive_being_sent():
-    summary = ClientSummary.of(rows([1.0, 2.0, 4.0], ["A", "B", "A"]), recipe())
+    summary = ClientSummary.of(rows([1.0, 2.0, 4.0], ["A", "B", "A"]), schema())
     assert from_plain(json.loads(to_json(summary)), ClientSummary) == summary
-    preparation = combine([summary, summary], recipe())
+    preparation = merge_summaries([summary, summary], schema())
     assert from_plain(json.loads(to_json(preparation)), Preparation) == preparation
 
 
 def test_one_row_is_not_summarised():
     with pytest.raises(DataError, match=r"summary of 1 row\(s\) would give them away; at least 2"):
-        ClientSummary.of(rows([1.0], ["A"]), recipe())
+        ClientSummary.of(rows([1.0], ["A"]), schema())
 
 
 def test_levels_are_those_of_all_clients_and_rare_ones_are_one():
     one, two = rows([1, 2, 3], ["A", "A", "rare"]), rows([4, 5, 6], ["B", "B", "odd"])
-    preparation = combine([ClientSummary.of(table, recipe()) for table in (one, two)], recipe())
+    preparation = merge_summaries([ClientSummary.of(table, schema()) for table in (one, two)], schema())
     assert preparation.feature_names == ("a", "town=B", "town=other")
     np.testing.assert_array_equal(preparation.apply(one)[0][:, 1:], [[0, 0], [0, 0], [0, 1]])
     np.testing.assert_array_equal(preparation.apply(two)[0][:, 1:], [[1, 0], [1, 0], [0, 1]])
@@ -112,13 +112,13 @@ def test_levels_are_those_of_all_clients_and_rare_ones_are_one():
 
 def test_only_the_most_frequent_levels_are_kept():
     table = rows(range(9), list("AAAABBBCC"))
-    preparation = combine([ClientSummary.of(table, recipe())], recipe(max_levels=2))
+    preparation = merge_summaries([ClientSummary.of(table, schema())], schema(max_levels=2))
     assert preparation.feature_names == ("a", "town=B", "town=other")
 
 
 def test_without_scaling_numbers_stay_and_gaps_get_the_mean():
     table = rows([1.0, None, 3.0], ["A", "B", "A"])
-    preparation = combine([ClientSummary.of(table, recipe())], recipe(scale=False))
+    preparation = merge_summaries([ClientSummary.of(table, schema())], schema(scale=False))
     np.testing.assert_array_equal(preparation.apply(table)[0][:, 0], [1.0, 2.0, 3.0])
 
 
@@ -127,8 +127,8 @@ def test_what_cannot_be_learnt_from_is_left_out_and_said():
         {"a": [1.0, 2.0, 3.0], "same": [7, 7, 7], "none": [None] * 3, "one": ["x"] * 3, "id": ["p", "q", "r"],
          "y": [1.0, 2.0, 4.0]}
     )  # fmt: skip
-    wanted = recipe(features=("a", "same", "none", "one", "id"))
-    preparation = combine([ClientSummary.of(table, wanted)], wanted)
+    wanted = schema(features=("a", "same", "none", "one", "id"))
+    preparation = merge_summaries([ClientSummary.of(table, wanted)], wanted)
     assert preparation.feature_names == ("a",)
     said = "left out: same (constant), none (all missing), one (constant), id (none of its 3 levels occurs 2 times)"
     assert said in preparation.notes
@@ -136,38 +136,38 @@ def test_what_cannot_be_learnt_from_is_left_out_and_said():
 
 def test_a_column_missing_at_one_client_is_filled_and_said():
     whole, without = rows([1.0, 3.0], ["A", "B"]), rows([None, None], ["A", "B"])
-    preparation = combine([ClientSummary.of(table, recipe()) for table in (whole, without)], recipe())
+    preparation = merge_summaries([ClientSummary.of(table, schema()) for table in (whole, without)], schema())
     assert preparation.apply(without)[0][:, 0].tolist() == [0.0, 0.0]
     assert "a 2 (50.0 %, 1 client(s) having none at all)" in preparation.notes[1]
 
 
 def test_two_classes_become_signs_and_the_note_says_which():
     table = rows([1, 2, 3], ["A", "B", "A"], ["ham", "spam", "ham"])
-    labels = recipe(labels=True)
-    preparation = combine([ClientSummary.of(table, labels)], labels)
+    labels = schema(labels=True)
+    preparation = merge_summaries([ClientSummary.of(table, labels)], labels)
     assert preparation.apply(table)[1].tolist() == [-1.0, 1.0, -1.0]
     assert preparation.notes[0] == "target: y, +1 is spam (1 training rows), −1 is ham"
-    other = recipe(labels=True, positive="ham")
-    assert combine([ClientSummary.of(table, other)], other).apply(table)[1].tolist() == [1.0, -1.0, 1.0]
+    other = schema(labels=True, positive="ham")
+    assert merge_summaries([ClientSummary.of(table, other)], other).apply(table)[1].tolist() == [1.0, -1.0, 1.0]
 
 
 def test_numbers_as_classes_are_ordered_as_numbers():
     table = rows([1, 2, 3], ["A", "B", "A"], [9, 10, 9])
-    labels = recipe(labels=True)
-    assert combine([ClientSummary.of(table, labels)], labels).apply(table)[1].tolist() == [-1.0, 1.0, -1.0]
+    labels = schema(labels=True)
+    assert merge_summaries([ClientSummary.of(table, labels)], labels).apply(table)[1].tolist() == [-1.0, 1.0, -1.0]
 
 
 def test_one_class_against_the_rest():
     table = rows([1, 2, 3], ["A", "B", "A"], ["x", "y", "z"])
-    labels = recipe(labels=True, positive="y")
-    preparation = combine([ClientSummary.of(table, labels)], labels)
+    labels = schema(labels=True, positive="y")
+    preparation = merge_summaries([ClientSummary.of(table, labels)], labels)
     assert preparation.apply(table)[1].tolist() == [-1.0, 1.0, -1.0]
     assert preparation.target.negative == "the rest"
 
 
 def test_a_scaled_target_has_mean_zero_and_spread_one():
     table = rows([1, 2, 3], ["A", "B", "A"], [10.0, 20.0, 60.0])
-    scaled = recipe(target_scaling=True)
-    y = combine([ClientSummary.of(table, scaled)], scaled).apply(table)[1]
+    scaled = schema(target_scaling=True)
+    y = merge_summaries([ClientSummary.of(table, scaled)], scaled).apply(table)[1]
     assert y.mean() == pytest.approx(0.0, abs=1e-12)
     assert y.std() == pytest.approx(1.0)

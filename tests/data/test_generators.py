@@ -4,7 +4,7 @@ import pytest
 from asyncfed.core.errors import ConfigError
 from asyncfed.core.record import ValidationError, from_plain, to_plain
 from asyncfed.data import Generator, PaperClassification, PaperRegression
-from asyncfed.data.column_shapes import column_moments, weighted_columns
+from asyncfed.data.column_sums import column_moments, weighted_columns
 
 BOTH = [PaperRegression, PaperClassification]
 
@@ -96,7 +96,7 @@ def test_an_unknown_generator_is_refused():
 
 
 def test_weighted_columns_is_the_matrix_product_across_blocks(monkeypatch):
-    monkeypatch.setattr("asyncfed.data.column_shapes.ROWS_AT_ONCE", 8)
+    monkeypatch.setattr("asyncfed.data.column_sums.ROWS_AT_ONCE", 8)
     rng = np.random.default_rng(0)
     x, weights = rng.normal(size=(21, 4)), rng.normal(size=4)
     np.testing.assert_allclose(weighted_columns(x, weights), x @ weights, rtol=1e-12)

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asyncfed.data.partition import deal_by_shares, donations, even_sizes, quantile_bins, top_up
+from asyncfed.data.partition import assign_by_dirichlet, donations, even_sizes, quantile_bins, top_up
 
 
 @given(st.integers(1, 500), st.integers(1, 60))
@@ -65,7 +65,7 @@ def test_top_up_takes_random_rows():
 
 @pytest.mark.parametrize("concentration", [1e-6, 1e6])
 def test_extreme_concentrations_stay_well_defined(concentration):
-    owners = deal_by_shares(np.repeat([0, 1], 500), 10, concentration, 1, np.random.default_rng(1))
+    owners = assign_by_dirichlet(np.repeat([0, 1], 500), 10, concentration, 1, np.random.default_rng(1))
     sizes = np.bincount(owners, minlength=10)
     if concentration > 1:
         assert np.ptp(sizes) <= 4
@@ -77,7 +77,7 @@ def test_shares_have_the_dirichlet_spread():
     """Var(share) = (1/C)(1 - 1/C) / (C * concentration + 1)."""
     clients, concentration, rows = 5, 0.7, 4000
     sizes = [
-        np.bincount(deal_by_shares(np.zeros(rows, np.int64), clients, concentration, 1, rng), minlength=clients)
+        np.bincount(assign_by_dirichlet(np.zeros(rows, np.int64), clients, concentration, 1, rng), minlength=clients)
         for rng in map(np.random.default_rng, range(300))
     ]
     expected = (1 / clients) * (1 - 1 / clients) / (clients * concentration + 1)

@@ -237,8 +237,8 @@ def test_a_split_survives_plain_text(split):
 
 
 def test_what_each_split_asks():
-    asks = {to_plain(split)["kind"]: split.asks for split in ALL}
-    assert asks == {
+    claims = {to_plain(split)["kind"]: split.claimed_skew for split in ALL}
+    assert claims == {
         "iid": set(),
         "in_order": set(),
         "label_dirichlet": {"target"},

@@ -117,8 +117,8 @@ def run(
     about = {"data": data, "target": target, "client_column": client_column, "problem": problem}
     chosen = _experiment(experiment, strategy, delays, reading, fraction, clients, rounds, seed, settings, lr, about)
     file = out or Path("runs") / f"{chosen.name}-{chosen.seed}.sqlite"
-    dealt = chosen.deal()
-    for note in (*dealt.notes, chosen.heterogeneity(dealt.clients).verdict):
+    prepared = chosen.prepare_data()
+    for note in (*prepared.notes, chosen.measure_heterogeneity(prepared.clients).verdict):
         console.print(escape(note), style="dim", highlight=False)
     with run_bar(console, chosen) as watch:
         done = running.run(
@@ -479,7 +479,7 @@ def _heterogeneity(recorded: Run) -> str:
         _ = recorded.problem
     except JournalError:
         return "a problem of your own, which the file does not hold"
-    return recorded.experiment.heterogeneity().verdict
+    return recorded.experiment.measure_heterogeneity().verdict
 
 
 def _save(figure: Any, file: Path) -> None:

@@ -14,8 +14,8 @@ import numpy as np
 
 from asyncfed.core.errors import ConfigError
 from asyncfed.core.record import Config
-from asyncfed.data.federated_summary import Recipe
-from asyncfed.data.preparation import Columns, Dealing, Dealt, deal_raw
+from asyncfed.data.federated_summary import TableSchema
+from asyncfed.data.preparation import ColumnRoles, DataRequest, PreparedData, prepare_raw_table
 from asyncfed.data.raw_table import Column, RawTable
 
 FLIGHT_FEATURES = ("dep_delay", "distance", "month", "weekday", "hour", "origin", "carrier", "dest")
@@ -25,7 +25,7 @@ ADVICE = 'pip install "asyncfed[data]"'
 class Flights(Config, tag_field="kind", tag="flights"):
     """All 336,776 flights that left New York in 2013, 327,346 of them with an arrival delay in minutes.
 
-    A client is an airline, an airport, or a destination (those with at least 2 flights). To be foretold: the arrival
+    A client is an airline, an airport, or a destination (those with at least 2 flights). To be predicted: the arrival
     delay, from what is known when the aircraft leaves: departure delay, distance, month, weekday, hour, origin, and
     the carrier unless it is the client.
     """
@@ -44,27 +44,28 @@ class Flights(Config, tag_field="kind", tag="flights"):
         """Whether the data say who owns which row."""
         return True
 
-    def deal(self, how: Dealing) -> Dealt:
+    def prepare(self, request: DataRequest) -> PreparedData:
         features = tuple(name for name in self.features if name != self.clients)
-        recipe = Recipe("arr_delay", features, how.labels, target_scaling=self.target_scaling)
-        return deal_raw(_flights(), Columns(recipe, self.clients, "leave_out"), how)
+        schema = TableSchema("arr_delay", features, request.labels, target_scaling=self.target_scaling)
+        return prepare_raw_table(_flights(), ColumnRoles(schema, self.clients, "leave_out"), request)
 
 
 class BreastCancer(Config, tag_field="kind", tag="breast_cancer"):
-    """569 tumours, 30 measurements each (Wisconsin): benign, −1, or malignant, +1. Rows are dealt out by the split."""
+    """569 tumours, 30 measurements each (Wisconsin): benign, −1, or malignant, +1. The split assigns rows."""
 
     @property
     def names_clients(self) -> bool:
         """Whether the data say who owns which row."""
         return False
 
-    def deal(self, how: Dealing) -> Dealt:
+    def prepare(self, request: DataRequest) -> PreparedData:
         raw, features = _of_scikit_learn("load_breast_cancer", ("malignant", "benign"))
-        return deal_raw(raw, Columns(Recipe("target", features, how.labels, positive="malignant")), how)
+        schema = TableSchema("target", features, request.labels, positive="malignant")
+        return prepare_raw_table(raw, ColumnRoles(schema), request)
 
 
 class Diabetes(Config, tag_field="kind", tag="diabetes"):
-    """442 patients, ten measurements each: how far the disease went in a year. Rows are dealt out by the split."""
+    """442 patients, ten measurements each: how far the disease went in a year. The split assigns rows."""
 
     target_scaling: bool = False
 
@@ -73,14 +74,14 @@ class Diabetes(Config, tag_field="kind", tag="diabetes"):
         """Whether the data say who owns which row."""
         return False
 
-    def deal(self, how: Dealing) -> Dealt:
+    def prepare(self, request: DataRequest) -> PreparedData:
         raw, features = _of_scikit_learn("load_diabetes")
-        recipe = Recipe("target", features, how.labels, target_scaling=self.target_scaling)
-        return deal_raw(raw, Columns(recipe), how)
+        schema = TableSchema("target", features, request.labels, target_scaling=self.target_scaling)
+        return prepare_raw_table(raw, ColumnRoles(schema), request)
 
 
 class Digits(Config, tag_field="kind", tag="digits"):
-    """1,797 handwritten digits of 8 by 8 pixels: the digit `positive`, +1, or another, −1. Dealt out by the split."""
+    """1,797 handwritten digits of 8 by 8 pixels: the digit `positive`, +1, or another, −1. The split assigns rows."""
 
     positive: int = 0
 
@@ -93,9 +94,10 @@ class Digits(Config, tag_field="kind", tag="digits"):
         """Whether the data say who owns which row."""
         return False
 
-    def deal(self, how: Dealing) -> Dealt:
+    def prepare(self, request: DataRequest) -> PreparedData:
         raw, features = _of_scikit_learn("load_digits")
-        return deal_raw(raw, Columns(Recipe("target", features, how.labels, positive=str(self.positive))), how)
+        schema = TableSchema("target", features, request.labels, positive=str(self.positive))
+        return prepare_raw_table(raw, ColumnRoles(schema), request)
 
 
 @lru_cache(maxsize=1)

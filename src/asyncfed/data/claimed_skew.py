@@ -1,11 +1,11 @@
-"""The respects in which clients may differ, and what a split claims about them."""
+"""The aspects in which clients may differ, and which of them a split claims."""
 
 from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
-Respect: TypeAlias = Literal["sizes", "target", "features", "concept"]
-RESPECTS: tuple[Respect, ...] = ("sizes", "target", "features", "concept")
+SkewAspect: TypeAlias = Literal["sizes", "target", "features", "concept"]
+SKEW_ASPECTS: tuple[SkewAspect, ...] = ("sizes", "target", "features", "concept")
 
-# An empty set asks for IID clients. None asks for nothing: the clients are as they come.
-Asks: TypeAlias = frozenset[Respect] | None
+# An empty set claims IID clients. None claims nothing: the clients are as the data have them.
+ClaimedSkew: TypeAlias = frozenset[SkewAspect] | None

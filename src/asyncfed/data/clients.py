@@ -1,4 +1,4 @@
-"""Everybody's rows in one pair of arrays, client after client."""
+"""The rows of all clients in one pair of arrays, client after client."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from asyncfed.data.table import CELLS_AT_ONCE, Dtype, Table, check_rows, float_d
 
 @dataclass(frozen=True, eq=False)
 class Clients:
-    """Client c owns rows `offsets[c]` up to `offsets[c + 1]` of `x` (n, d) and `y` (n,); nobody is empty.
+    """Client c owns rows `offsets[c]` up to `offsets[c + 1]` of `x` (n, d) and `y` (n,); no client is empty.
 
     `names` are what the clients are called in reports, one each, or empty.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from asyncfed.data.column_shapes import column_moments
+from asyncfed.data.column_sums import column_moments
 from asyncfed.data.table import Table
 
 

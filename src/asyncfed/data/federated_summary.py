@@ -5,8 +5,8 @@
     server -> clients  Preparation     means, spreads, levels: what each client applies to its own rows
 
 Counts, means and sums of squares of all rows together follow exactly from those of the clients (Chan, Golub & LeVeque
-1979), so nobody's rows are needed to scale as if they lay in one place. A summary holds no row; but a sum over one row
-is that row, so a client needs at least `Recipe.min_rows`, and at least 2.
+1979), so scaling as if all rows lay in one place needs no row of any client. A summary holds no row; but a sum over
+one row is that row, so a client needs at least `TableSchema.min_rows`, and at least 2.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from asyncfed.data.raw_table import Column, RawTable
 MISSING_LEVEL = "missing"
 
 
-class Recipe(Record):
-    """What the server asks for: the target, the features, and how to treat them.
+class TableSchema(Record):
+    """The columns to learn from: the target, the features, and how to treat them.
 
     A level that occurs fewer than `min_level_count` times over all clients, and all but the `max_levels` most frequent,
     become one level "other". `positive` names the class that is +1; the rest is −1.
@@ -61,7 +61,7 @@ class Moments(Record):
         squares = float(np.square(gaps - mean).sum())
         return cls(len(known), len(values) - len(known), float(known[0]) + mean, squares)
 
-    def joined(self, other: Moments) -> Moments:
+    def merge(self, other: Moments) -> Moments:
         """The moments of both together: with d the gap of the means, squares add up with d² n m / (n + m)."""
         missing = self.missing + other.missing
         if not self.count or not other.count:
@@ -90,12 +90,12 @@ class Levels(Record):
         missing = found.pop(-1, 0)
         return cls(missing, {column.levels[code]: count for code, count in found.items()})
 
-    def joined(self, other: Levels) -> Levels:
+    def merge(self, other: Levels) -> Levels:
         return Levels(self.missing + other.missing, dict(Counter(self.counts) + Counter(other.counts)))
 
 
 class ClientSummary(Record):
-    """All that a client tells of its rows: numbers by column, and no row."""
+    """All that a client sends about its rows: numbers by column, and no row."""
 
     rows: int
     numbers: dict[str, Moments]
@@ -104,21 +104,21 @@ class ClientSummary(Record):
     target_levels: Levels | None
 
     @classmethod
-    def of(cls, rows: RawTable, recipe: Recipe) -> ClientSummary:
+    def of(cls, rows: RawTable, schema: TableSchema) -> ClientSummary:
         """The summary of one client's rows, made at the client."""
-        if rows.num_rows < max(2, recipe.min_rows):
+        if rows.num_rows < max(2, schema.min_rows):
             raise DataError(
-                f"a summary of {rows.num_rows} row(s) would give them away; at least {max(2, recipe.min_rows)} are "
+                f"a summary of {rows.num_rows} row(s) would give them away; at least {max(2, schema.min_rows)} are "
                 "needed."
             )
-        features = {name: rows[name] for name in recipe.features}
-        target = rows[recipe.target]
+        features = {name: rows[name] for name in schema.features}
+        target = rows[schema.target]
         return cls(
             rows.num_rows,
             {name: Moments.of(column.values) for name, column in features.items() if not column.is_category},
             {name: Levels.of(column) for name, column in features.items() if column.is_category},
-            None if recipe.labels else Moments.of(target.values),
-            Levels.of(target.as_category()) if recipe.labels else None,
+            None if schema.labels else Moments.of(target.values),
+            Levels.of(target.as_category()) if schema.labels else None,
         )
 
 
@@ -145,7 +145,7 @@ class PreparedColumn(Record):
 
 
 class PreparedTarget(Record):
-    """Labels: +1 for `positive`, −1 for the rest. Numbers: `(value − mean) / scale`, as they are unless asked."""
+    """Labels: +1 for `positive`, −1 for the rest. Numbers: `(value − mean) / scale`; the defaults change nothing."""
 
     name: str
     labels: bool
@@ -203,25 +203,25 @@ def _targets(column: Column, how: PreparedTarget) -> np.ndarray:
 # ---- the server's side ---------------------------------------------------------------------------------------------
 
 
-def combine(summaries: Sequence[ClientSummary], recipe: Recipe) -> Preparation:
+def merge_summaries(summaries: Sequence[ClientSummary], schema: TableSchema) -> Preparation:
     """What follows from all clients' summaries: means and spreads over all rows, levels over all clients."""
     rows = sum(summary.rows for summary in summaries)
     columns: list[PreparedColumn] = []
     left_out: list[str] = []
     filled: list[str] = []
     levelled: list[str] = []
-    for name in recipe.features:
+    for name in schema.features:
         if name in summaries[0].numbers:
-            moments = reduce(Moments.joined, (summary.numbers[name] for summary in summaries))
+            moments = reduce(Moments.merge, (summary.numbers[name] for summary in summaries))
             reason = "all missing" if not moments.count else "constant" if moments.squares == 0 else ""
             if reason:
                 left_out.append(f"{name} ({reason})")
                 continue
-            columns.append(_scaled(name, moments, recipe.scale))
+            columns.append(_scaled(name, moments, schema.scale))
             filled += _fill_note(name, moments, summaries, rows)
         else:
-            levels = reduce(Levels.joined, (summary.categories[name] for summary in summaries))
-            prepared, reason, note = _levelled(name, levels, recipe)
+            levels = reduce(Levels.merge, (summary.categories[name] for summary in summaries))
+            prepared, reason, note = _levelled(name, levels, schema)
             if prepared is None:
                 left_out.append(f"{name} ({reason})")
             else:
@@ -231,7 +231,7 @@ def combine(summaries: Sequence[ClientSummary], recipe: Recipe) -> Preparation:
         raise DataError(
             f"No column is left to learn from: {', '.join(left_out) or 'the table has none besides the target'}."
         )
-    target, target_note = _target(summaries, recipe)
+    target, target_note = _target(summaries, schema)
     notes = [target_note]
     notes += [f"left out: {', '.join(left_out)}"] if left_out else []
     notes += [f"missing values filled with the mean over all clients: {', '.join(filled)}"] if filled else []
@@ -252,62 +252,62 @@ def _fill_note(name: str, moments: Moments, summaries: Sequence[ClientSummary], 
     return [f"{name} {moments.missing:,} ({100 * moments.missing / rows:.1f} %{nobody})"]
 
 
-def _levelled(name: str, levels: Levels, recipe: Recipe) -> tuple[PreparedColumn | None, str, str]:
+def _levelled(name: str, levels: Levels, schema: TableSchema) -> tuple[PreparedColumn | None, str, str]:
     """The column, or why there is none; and what to say of it. The most frequent levels first, then by name."""
     counts = {**levels.counts, **({MISSING_LEVEL: levels.missing} if levels.missing else {})}
     if len(counts) <= 1:
         return None, "constant" if levels.counts else "all missing", ""
     ranked = sorted(counts, key=lambda level: (-counts[level], level))
-    kept = [level for level in ranked if counts[level] >= recipe.min_level_count][: recipe.max_levels]
+    kept = [level for level in ranked if counts[level] >= schema.min_level_count][: schema.max_levels]
     if not kept:
-        return None, f"none of its {len(counts):,} levels occurs {recipe.min_level_count} times", ""
+        return None, f"none of its {len(counts):,} levels occurs {schema.min_level_count} times", ""
     rare = len(counts) - len(kept)
     others = f" and {rare:,} rare ones, taken together as other" if rare else ""
     words = f"{name} has {len(kept)} levels{others}, measured against {kept[0]}"
     return PreparedColumn(name, reference=kept[0], levels=tuple(sorted(kept[1:])), other=rare > 0), "", words
 
 
-def _target(summaries: Sequence[ClientSummary], recipe: Recipe) -> tuple[PreparedTarget, str]:
-    if not recipe.labels:
-        moments = reduce(Moments.joined, (s.target_moments for s in summaries if s.target_moments is not None))
+def _target(summaries: Sequence[ClientSummary], schema: TableSchema) -> tuple[PreparedTarget, str]:
+    if not schema.labels:
+        moments = reduce(Moments.merge, (s.target_moments for s in summaries if s.target_moments is not None))
         if moments.squares == 0:
             raise DataError(
-                f'The target "{recipe.target}" is {moments.mean:g} in every row, so there is nothing to learn. '
+                f'The target "{schema.target}" is {moments.mean:g} in every row, so there is nothing to learn. '
                 "Name another with --target."
             )
-        words = f"target: {recipe.target}, mean {moments.mean:.4g}, standard deviation {moments.spread:.4g}"
-        if not recipe.target_scaling:
-            return PreparedTarget(recipe.target, False), words
-        return PreparedTarget(recipe.target, False, moments.mean, moments.spread), f"{words}, scaled to 0 and 1"
-    counts = reduce(Levels.joined, (s.target_levels for s in summaries if s.target_levels is not None)).counts
-    positive, negative = classes(recipe, counts)
-    words = f"target: {recipe.target}, +1 is {positive} ({counts[positive]:,} training rows), −1 is {negative}"
-    return PreparedTarget(recipe.target, True, positive=positive, negative=negative), words
+        words = f"target: {schema.target}, mean {moments.mean:.4g}, standard deviation {moments.spread:.4g}"
+        if not schema.target_scaling:
+            return PreparedTarget(schema.target, False), words
+        return PreparedTarget(schema.target, False, moments.mean, moments.spread), f"{words}, scaled to 0 and 1"
+    counts = reduce(Levels.merge, (s.target_levels for s in summaries if s.target_levels is not None)).counts
+    positive, negative = classes(schema, counts)
+    words = f"target: {schema.target}, +1 is {positive} ({counts[positive]:,} training rows), −1 is {negative}"
+    return PreparedTarget(schema.target, True, positive=positive, negative=negative), words
 
 
-def classes(recipe: Recipe, counts: Mapping[str, int]) -> tuple[str, str]:
+def classes(schema: TableSchema, counts: Mapping[str, int]) -> tuple[str, str]:
     """Which class is +1 and what is −1."""
     known = sorted(counts, key=_in_order)
     shown = ", ".join(known[:5]) + (", ..." if len(known) > 5 else "")
-    if recipe.positive is not None:
-        if recipe.positive not in counts:
-            raise DataError(f'data.positive is "{recipe.positive}", but the classes of {recipe.target} are {shown}.')
-        rest = [name for name in known if name != recipe.positive]
+    if schema.positive is not None:
+        if schema.positive not in counts:
+            raise DataError(f'data.positive is "{schema.positive}", but the classes of {schema.target} are {shown}.')
+        rest = [name for name in known if name != schema.positive]
     elif len(known) == 2:
         return known[1], known[0]
     else:
         rest = [] if len(known) == 1 else known
     if not rest:
         raise DataError(
-            f'The target "{recipe.target}" is {shown} in every row, so there is nothing to learn. '
+            f'The target "{schema.target}" is {shown} in every row, so there is nothing to learn. '
             "Name another with --target."
         )
-    if recipe.positive is None:
+    if schema.positive is None:
         raise DataError(
-            f'The target "{recipe.target}" has {len(known)} classes ({shown}), and this problem tells 2 apart. Name '
+            f'The target "{schema.target}" has {len(known)} classes ({shown}), and this problem tells 2 apart. Name '
             f'one with --set data.positive="{known[0]}" to tell it from the rest, or keep the rows of two.'
         )
-    return recipe.positive, rest[0] if len(rest) == 1 else "the rest"
+    return schema.positive, rest[0] if len(rest) == 1 else "the rest"
 
 
 def _in_order(name: str) -> tuple[int, float, str]:

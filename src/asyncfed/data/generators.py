@@ -13,8 +13,8 @@ import numpy as np
 
 from asyncfed.core.errors import ConfigError
 from asyncfed.core.record import Config
-from asyncfed.data.column_shapes import weighted_columns
-from asyncfed.data.preparation import Dealing, Dealt, deal_table
+from asyncfed.data.column_sums import weighted_columns
+from asyncfed.data.preparation import DataRequest, PreparedData, prepare_table
 from asyncfed.data.random_streams import keyed
 from asyncfed.data.table import Dtype, Table, float_dtype
 
@@ -59,8 +59,8 @@ class PaperRegression(Config, tag_field="kind", tag="paper_regression"):
         """Whether the data say who owns which row."""
         return False
 
-    def deal(self, how: Dealing) -> Dealt:
-        return deal_table(self.generate(how.seed, how.dtype), how)
+    def prepare(self, request: DataRequest) -> PreparedData:
+        return prepare_table(self.generate(request.seed, request.dtype), request)
 
 
 class PaperClassification(Config, tag_field="kind", tag="paper_classification"):
@@ -96,8 +96,8 @@ class PaperClassification(Config, tag_field="kind", tag="paper_classification"):
         """Whether the data say who owns which row."""
         return False
 
-    def deal(self, how: Dealing) -> Dealt:
-        return deal_table(self.generate(how.seed, how.dtype), how)
+    def prepare(self, request: DataRequest) -> PreparedData:
+        return prepare_table(self.generate(request.seed, request.dtype), request)
 
 
 Generator: TypeAlias = PaperRegression | PaperClassification

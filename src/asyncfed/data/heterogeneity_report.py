@@ -1,162 +1,90 @@
-"""How far from IID the clients really are, against what was asked for.
-
-Each respect in which clients may differ is measured through one lens, and tested against "the rows were dealt at
-random":
-
-- sizes: chi-square of the sizes against equal shares (its classical p-value; rough below five rows a client);
-- target: total variation of the labels, or Kolmogorov-Smirnov (KS) distance of the targets, from the pool;
-- features: KS distance from the pool, the mean over features (20 drawn at random where there are more);
-- concept: KS distance of what a pooled least-squares fit leaves over (residuals y - f(x), or the margins y f(x) of
-  labels; 200 features at most). It sees another relation only as far as these differ, and where a plane fits badly, as
-  it does labels, it also sees features or labels that differ.
-
-All but sizes are permutation tests over at most 200 clients and about 20,000 rows; where there are more, the tests see
-a random part, and `notes` says so.
-"""
+"""What tests of the clients' data found, compared with the skew that was claimed."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from asyncfed.core.record import Record
+from asyncfed.data.claimed_skew import SKEW_ASPECTS, SkewAspect
 
-import numpy as np
-from scipy.special import chdtrc
-
-from asyncfed.core.errors import ConfigError, did_you_mean
-from asyncfed.data.claimed_skew import RESPECTS, Asks, Respect
-from asyncfed.data.clients import Clients
-from asyncfed.data.exchangeability import (
-    Distance,
-    kolmogorov_smirnov,
-    mean_distance,
-    permutation_test,
-    total_variation,
-)
-from asyncfed.data.heterogeneity_verdict import HeterogeneityReport, Lens
-from asyncfed.data.random_streams import keyed
-
-MAX_CLIENTS = 200
-MAX_ROWS = 20_000
-MAX_FEATURES_COMPARED = 20
-MAX_FEATURES_FITTED = 200
+# Four tests at this level call IID clients non-IID in at most 2 of 100 cases.
+LEVEL = 0.005
 
 
-def heterogeneity(clients: Clients, asks: Asks = None, seed: int = 0) -> HeterogeneityReport:
-    """Measure the clients and compare them with what was asked. The seed draws permutations and subsamples."""
-    for respect in asks or ():
-        if respect not in RESPECTS:
-            raise ConfigError(f'asks holds "{respect}". {did_you_mean(respect, RESPECTS)}')
-    sample, notes = _sample(clients, seed)
-    target, features = _target_distance(sample), _features_distance(sample, seed)
-    concept, untested = _concept_distance(sample, seed)
-    sizes = clients.num_examples
-    return HeterogeneityReport(
-        num_clients=clients.num_clients,
-        num_rows=clients.num_rows,
-        smallest=int(sizes.min()),
-        median=float(np.median(sizes)),
-        largest=int(sizes.max()),
-        gini=gini(sizes),
-        lenses=(
-            _sizes_lens(sizes),
-            _tested("target", "total variation" if clients.labels else "KS distance", target, sample, seed),
-            _tested("features", "mean KS distance", features, sample, seed),
-            _tested("concept", f"{'margin' if clients.labels else 'residual'} KS distance", concept, sample, seed),
-        ),
-        asks=None if asks is None else tuple(respect for respect in RESPECTS if respect in asks),
-        notes=(*notes, *untested),
-    )
+class SkewTest(Record):
+    """One measure of difference, its mean under IID, and how often IID clients would look as different."""
+
+    aspect: SkewAspect
+    measure: str
+    statistic: float
+    expected: float
+    p_value: float
+
+    @property
+    def differs(self) -> bool:
+        return self.p_value <= LEVEL
+
+    def describe(self) -> str:
+        p = "p < 0.001" if self.p_value < 0.001 else f"p = {self.p_value:.2g}"
+        return f"{self.measure} {self.statistic:.3g} against {self.expected:.3g} expected under IID, {p}"
 
 
-def gini(sizes: np.ndarray) -> float:
-    """The Gini coefficient: 0 when all sizes are equal, near 1 when one client has everything.
+class HeterogeneityReport(Record):
+    """Sizes, four tests, and a verdict on the claimed skew."""
 
-    >>> gini(np.array([5, 5, 5])), round(gini(np.array([1, 1, 98])), 2)
-    (0.0, 0.65)
-    """
-    ordered = np.sort(sizes).astype(np.float64)
-    count = len(ordered)
-    return float((2 * np.arange(1, count + 1) - count - 1) @ ordered / (count * ordered.sum()))
+    num_clients: int
+    num_rows: int
+    smallest: int
+    median: float
+    largest: int
+    gini: float
+    tests: tuple[SkewTest, ...]
+    claimed_skew: tuple[SkewAspect, ...] | None
+    notes: tuple[str, ...] = ()
 
+    def test(self, aspect: SkewAspect) -> SkewTest:
+        return next(test for test in self.tests if test.aspect == aspect)
 
-@dataclass(frozen=True, eq=False)
-class _Sample:
-    """The rows the permutation tests look at, client after client."""
+    @property
+    def matches_claim(self) -> bool:
+        """Whether clients differ in every aspect claimed; if IID was claimed, whether they differ in none."""
+        if self.claimed_skew is None:
+            return True
+        if not self.claimed_skew:
+            return not any(test.differs for test in self.tests)
+        return all(self.test(aspect).differs for aspect in self.claimed_skew)
 
-    x: np.ndarray
-    y: np.ndarray
-    labels: bool
-    sizes: np.ndarray
-    owners: np.ndarray
-    precision: float
+    @property
+    def verdict(self) -> str:
+        if self.claimed_skew:
+            return _verdict_on_difference([self.test(aspect) for aspect in self.claimed_skew], self.tests)
+        seen = [test for test in self.tests if test.differs]
+        found = "; ".join(f"non-IID in {test.aspect} ({test.describe()})" for test in seen)
+        if self.claimed_skew is None:
+            return found or "indistinguishable from IID"
+        return f"claimed to be IID, but {found}" if seen else "IID, as claimed"
 
-
-def _sample(clients: Clients, seed: int) -> tuple[_Sample, list[str]]:
-    """At most MAX_CLIENTS clients, thinned alike to about MAX_ROWS rows, at least one row each."""
-    rng = keyed(seed, "heterogeneity.sample")
-    chosen = np.arange(clients.num_clients)
-    notes = []
-    if clients.num_clients > MAX_CLIENTS:
-        chosen = np.sort(rng.choice(clients.num_clients, MAX_CLIENTS, replace=False))
-        notes.append(f"tests look at {MAX_CLIENTS} of {clients.num_clients} clients, drawn at random")
-    sizes = clients.num_examples[chosen]
-    total = int(sizes.sum())
-    kept = sizes
-    if total > MAX_ROWS:
-        kept = np.maximum(1, sizes * MAX_ROWS // total)
-        notes.append(f"tests look at {kept.sum()} of these clients' {total} rows, drawn at random")
-    rows = np.concatenate(
-        [
-            start + (np.arange(size) if keep == size else np.sort(rng.choice(size, keep, replace=False)))
-            for start, size, keep in zip(clients.offsets[chosen], sizes, kept, strict=True)
+    def lines(self) -> list[str]:
+        """The report for printing."""
+        sizes = f"sizes {self.smallest} to {self.largest} (median {self.median:g}), Gini {self.gini:.2f}"
+        width = max(map(len, SKEW_ASPECTS))
+        return [
+            f"{self.num_clients} clients, {self.num_rows} rows: {sizes}",
+            *(f"  {test.aspect:<{width}}  {test.describe()}" for test in self.tests),
+            *(f"  note: {note}" for note in self.notes),
+            f"verdict: {self.verdict}",
         ]
-    )
-    # 16-bit owners are sorted by radix, which the permutation tests do thousands of times.
-    owners = np.repeat(np.arange(len(chosen), dtype=np.int16), kept)
-    x, y = clients.x[rows].astype(np.float64), clients.y[rows].astype(np.float64)
-    return _Sample(x, y, clients.labels, kept, owners, float(np.finfo(clients.x.dtype).eps)), notes
 
 
-def _sizes_lens(sizes: np.ndarray) -> Lens:
-    share = sizes.sum() / len(sizes)
-    statistic = float(((sizes - share) ** 2).sum() / share)
-    freedom = len(sizes) - 1
-    p_value = float(chdtrc(freedom, statistic)) if freedom else 1.0
-    return Lens("sizes", "chi-square", statistic, float(freedom), p_value)
-
-
-def _tested(respect: Respect, measure: str, distance: Distance, sample: _Sample, seed: int) -> Lens:
-    rng = keyed(seed, f"heterogeneity.{respect}")
-    return Lens(respect, measure, *permutation_test(distance, sample.owners, rng))
-
-
-def _target_distance(sample: _Sample) -> Distance:
-    if sample.labels:
-        return total_variation(sample.y > 0, sample.sizes)
-    return kolmogorov_smirnov(sample.y, sample.sizes)
-
-
-def _features_distance(sample: _Sample, seed: int) -> Distance:
-    columns = _some_columns(sample, MAX_FEATURES_COMPARED, seed)
-    return mean_distance([kolmogorov_smirnov(sample.x[:, column], sample.sizes) for column in columns])
-
-
-def _concept_distance(sample: _Sample, seed: int) -> tuple[Distance, list[str]]:
-    """The distance of the fit's residuals, and a note where there are too few rows for residuals to mean anything."""
-    columns = _some_columns(sample, MAX_FEATURES_FITTED, seed)
-    design = np.column_stack([sample.x[:, columns], np.ones(len(sample.y))])
-    if len(design) < 2 * design.shape[1]:
-        note = f"concept is untested: {len(design)} rows are too few for a fit of {design.shape[1]} parameters"
-        return lambda owners: 0.0, [note]
-    fitted = design @ np.linalg.lstsq(design, sample.y, rcond=None)[0]
-    left_over = sample.y * fitted if sample.labels else sample.y - fitted
-    # Of an exact linear law only rounding is left over, and rounding depends on the features.
-    rounding = 64 * sample.precision * np.abs(sample.y).max()
-    left_over[np.abs(left_over) <= rounding] = 0.0
-    return kolmogorov_smirnov(left_over, sample.sizes), []
-
-
-def _some_columns(sample: _Sample, limit: int, seed: int) -> np.ndarray:
-    count = sample.x.shape[1]
-    if count <= limit:
-        return np.arange(count)
-    return np.sort(keyed(seed, "heterogeneity.columns").choice(count, limit, replace=False))
+def _verdict_on_difference(claimed: list[SkewTest], tests: tuple[SkewTest, ...]) -> str:
+    parts = []
+    for test in claimed:
+        if test.differs:
+            parts.append(f"non-IID in {test.aspect} ({test.describe()})")
+        else:
+            parts.append(
+                f"claimed to be non-IID in {test.aspect}; indistinguishable from IID ({test.describe()}): "
+                "no different from rows assigned at random"
+            )
+    others = [test.aspect for test in tests if test.differs and test not in claimed]
+    if others:
+        parts.append(f"differs also in {' and '.join(others)}")
+    return "; ".join(parts)

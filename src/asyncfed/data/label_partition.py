@@ -1,4 +1,4 @@
-"""Dealing rows of any shape out by their class: who owns which row, where there is no table of features."""
+"""Assigning rows of any shape to clients by their class, where there is no table of features."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from typing import Any
 import numpy as np
 
 from asyncfed.core.errors import ConfigError, DataError
-from asyncfed.data.partition import deal_by_shares
+from asyncfed.data.partition import assign_by_dirichlet
 from asyncfed.data.random_streams import keyed
 
 
-def deal_labels(
+def partition_by_label(
     labels: Any, num_clients: int, concentration: float = 0.5, min_size: int = 1, seed: int = 0
 ) -> np.ndarray:
     """The owner of each row, when the clients' shares of each class are one draw of `Dirichlet(concentration, ...)`.
 
     `labels` (n,) may hold any number of classes. A concentration of 0.1 gives most clients few classes; 100 is all but
-    IID. Nobody gets fewer than `min_size` rows.
+    IID. No client gets fewer than `min_size` rows.
 
-    >>> owners = deal_labels([0, 1, 2, 2, 1, 0], num_clients=2, seed=1)
+    >>> owners = partition_by_label([0, 1, 2, 2, 1, 0], num_clients=2, seed=1)
     >>> sorted(set(owners.tolist()))
     [0, 1]
     """
@@ -33,4 +33,4 @@ def deal_labels(
     if not 1e-6 <= concentration <= 1e6:
         raise ConfigError(f"concentration is {concentration}; it must be from 1e-6 to 1e6.")
     numbers = np.unique(classes, return_inverse=True)[1]
-    return deal_by_shares(numbers, num_clients, concentration, min_size, keyed(seed, "split.deal"))
+    return assign_by_dirichlet(numbers, num_clients, concentration, min_size, keyed(seed, "split.deal"))

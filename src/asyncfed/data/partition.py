@@ -1,4 +1,4 @@
-"""Dealing rows out to clients: evenly, or by Dirichlet shares within bins, with a floor under everyone's size."""
+"""Assigning rows to clients: evenly, or by Dirichlet shares within bins, with a smallest size for each client."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def blocks(sizes: np.ndarray) -> np.ndarray:
     return np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
 
 
-def deal_evenly(num_rows: int, num_clients: int, rng: np.random.Generator) -> np.ndarray:
-    """Owners of randomly dealt rows, sizes as equal as possible."""
+def assign_evenly(num_rows: int, num_clients: int, rng: np.random.Generator) -> np.ndarray:
+    """Owners drawn at random, sizes as equal as possible."""
     return rng.permutation(blocks(even_sizes(num_rows, num_clients)))
 
 
@@ -41,7 +41,7 @@ def quantile_bins(values: np.ndarray, bins: int) -> np.ndarray:
     return (bins * twice_middle // (2 * len(values)))[inverse.ravel()]
 
 
-def deal_by_shares(
+def assign_by_dirichlet(
     bin_of_row: np.ndarray, num_clients: int, concentration: float, min_size: int, rng: np.random.Generator
 ) -> np.ndarray:
     """Owners when each bin's rows, in random order, are cut by one draw of `Dirichlet(concentration, ...)`.

@@ -1,4 +1,4 @@
-"""Where data come from: the paper's generators, a table in a file, or a data set that a package brings along."""
+"""Where data come from: the paper's generators, a table in a file, or a data set of an installed package."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Literal, TypeAlias
 from asyncfed.core.errors import ConfigError
 from asyncfed.core.record import Config
 from asyncfed.data.built_in import BreastCancer, Diabetes, Digits, Flights
-from asyncfed.data.federated_summary import Recipe
+from asyncfed.data.federated_summary import TableSchema
 from asyncfed.data.generators import PaperClassification, PaperRegression
-from asyncfed.data.preparation import Columns, Dealing, Dealt, deal_raw
+from asyncfed.data.preparation import ColumnRoles, DataRequest, PreparedData, prepare_raw_table
 from asyncfed.data.raw_table import MISSING
-from asyncfed.data.table_files import read_table
+from asyncfed.data.table_reader import read_table
 
 
 class TableFile(Config, tag_field="kind", tag="table_file"):
@@ -50,15 +50,15 @@ class TableFile(Config, tag_field="kind", tag="table_file"):
         """Whether the data say who owns which row."""
         return self.client_column is not None
 
-    def deal(self, how: Dealing) -> Dealt:
+    def prepare(self, request: DataRequest) -> PreparedData:
         raw = read_table(self.path, self.missing, self.categories)
         raw.require(self.ignore, "named in data.ignore")
-        apart = {self.target, self.client_column, *self.ignore}
-        features = self.features or tuple(name for name in raw.columns if name not in apart)
-        recipe = Recipe(
+        not_features = {self.target, self.client_column, *self.ignore}
+        features = self.features or tuple(name for name in raw.columns if name not in not_features)
+        schema = TableSchema(
             self.target,
             features,
-            how.labels,
+            request.labels,
             self.min_level_count,
             self.max_levels,
             self.scale,
@@ -66,7 +66,7 @@ class TableFile(Config, tag_field="kind", tag="table_file"):
             self.positive,
             self.min_rows,
         )
-        return deal_raw(raw, Columns(recipe, self.client_column, self.small_clients), how)
+        return prepare_raw_table(raw, ColumnRoles(schema, self.client_column, self.small_clients), request)
 
 
 Data: TypeAlias = PaperRegression | PaperClassification | TableFile | Flights | BreastCancer | Diabetes | Digits

@@ -1,7 +1,4 @@
-"""Splits: who owns which row. Each is a value; `assign` deals a table's rows out, `asks` says what it claims to do.
-
-An empty `asks` claims IID clients; None claims nothing.
-"""
+"""Splits: which client owns which row of a table, and in which aspects a split claims to make clients differ."""
 
 from __future__ import annotations
 
@@ -13,10 +10,10 @@ import numpy as np
 
 from asyncfed.core.errors import ConfigError, DataError
 from asyncfed.core.record import Config
-from asyncfed.data.claimed_skew import Asks
-from asyncfed.data.column_shapes import column_moments, weighted_columns
+from asyncfed.data.claimed_skew import ClaimedSkew
+from asyncfed.data.column_sums import column_moments, weighted_columns
 from asyncfed.data.concept_shift import flip_labels, shift_response
-from asyncfed.data.partition import blocks, deal_by_shares, deal_evenly, even_sizes, quantile_bins
+from asyncfed.data.partition import assign_by_dirichlet, assign_evenly, blocks, even_sizes, quantile_bins
 from asyncfed.data.random_streams import keyed
 from asyncfed.data.table import Table
 
@@ -34,7 +31,7 @@ class Assignment:
 
 
 class IID(Config, tag_field="kind", tag="iid"):
-    """Rows dealt at random, sizes as equal as possible.
+    """Rows assigned at random, sizes as equal as possible.
 
     >>> table = Table.from_arrays([[1.0], [2.0], [3.0]], [10, 20, 30])
     >>> np.bincount(IID().assign(table, 2, seed=0).client_of_row)
@@ -42,12 +39,12 @@ class IID(Config, tag_field="kind", tag="iid"):
     """
 
     @property
-    def asks(self) -> Asks:
+    def claimed_skew(self) -> ClaimedSkew:
         return frozenset()
 
     def assign(self, table: Table, num_clients: int | None, seed: int) -> Assignment:
         count = _room_for(table, num_clients, 1)
-        return Assignment(deal_evenly(table.num_rows, count, keyed(seed, "split.deal")), table, count)
+        return Assignment(assign_evenly(table.num_rows, count, keyed(seed, "split.deal")), table, count)
 
 
 class InOrder(Config, tag_field="kind", tag="in_order"):
@@ -57,7 +54,7 @@ class InOrder(Config, tag_field="kind", tag="in_order"):
     """
 
     @property
-    def asks(self) -> Asks:
+    def claimed_skew(self) -> ClaimedSkew:
         return frozenset()
 
     def assign(self, table: Table, num_clients: int | None, seed: int) -> Assignment:
@@ -78,7 +75,7 @@ class LabelDirichlet(Config, tag_field="kind", tag="label_dirichlet"):
         _check_shares(self.concentration, self.min_size)
 
     @property
-    def asks(self) -> Asks:
+    def claimed_skew(self) -> ClaimedSkew:
         return frozenset({"target"})
 
     def assign(self, table: Table, num_clients: int | None, seed: int) -> Assignment:
@@ -88,7 +85,7 @@ class LabelDirichlet(Config, tag_field="kind", tag="label_dirichlet"):
                 'use "quantile_dirichlet", which bins them.'
             )
         bins = (table.y > 0).astype(np.int64)
-        return _deal_bins(table, bins, "the labels are", num_clients, self.concentration, self.min_size, seed)
+        return _assign_bins(table, bins, "the labels are", num_clients, self.concentration, self.min_size, seed)
 
 
 class QuantileDirichlet(Config, tag_field="kind", tag="quantile_dirichlet"):
@@ -103,12 +100,12 @@ class QuantileDirichlet(Config, tag_field="kind", tag="quantile_dirichlet"):
         _check_bins(self.bins)
 
     @property
-    def asks(self) -> Asks:
+    def claimed_skew(self) -> ClaimedSkew:
         return frozenset({"target"})
 
     def assign(self, table: Table, num_clients: int | None, seed: int) -> Assignment:
         bins = quantile_bins(table.y, self.bins)
-        return _deal_bins(table, bins, "the targets are", num_clients, self.concentration, self.min_size, seed)
+        return _assign_bins(table, bins, "the targets are", num_clients, self.concentration, self.min_size, seed)
 
 
 class QuantitySkew(Config, tag_field="kind", tag="quantity_skew"):
@@ -121,14 +118,14 @@ class QuantitySkew(Config, tag_field="kind", tag="quantity_skew"):
         _check_shares(self.concentration, self.min_size)
 
     @property
-    def asks(self) -> Asks:
+    def claimed_skew(self) -> ClaimedSkew:
         return frozenset({"sizes"})
 
     def assign(self, table: Table, num_clients: int | None, seed: int) -> Assignment:
         count = _room_for(table, num_clients, self.min_size)
         one_bin = np.zeros(table.num_rows, np.int64)
         rng = keyed(seed, "split.deal")
-        owners = deal_by_shares(one_bin, count, self.concentration, self.min_size, rng)
+        owners = assign_by_dirichlet(one_bin, count, self.concentration, self.min_size, rng)
         return Assignment(owners, table, count)
 
 
@@ -144,7 +141,7 @@ class CovariateShift(Config, tag_field="kind", tag="covariate_shift"):
         _check_bins(self.bins)
 
     @property
-    def asks(self) -> Asks:
+    def claimed_skew(self) -> ClaimedSkew:
         return frozenset({"features"})
 
     def assign(self, table: Table, num_clients: int | None, seed: int) -> Assignment:
@@ -152,7 +149,7 @@ class CovariateShift(Config, tag_field="kind", tag="covariate_shift"):
         direction = keyed(seed, "split.direction").standard_normal(table.num_features)
         weights = np.divide(direction, spreads, out=np.zeros_like(spreads), where=spreads > 0)
         bins = quantile_bins(weighted_columns(table.x, weights), self.bins)
-        return _deal_bins(table, bins, "the rows of x are", num_clients, self.concentration, self.min_size, seed)
+        return _assign_bins(table, bins, "the rows of x are", num_clients, self.concentration, self.min_size, seed)
 
 
 class ConceptShift(Config, tag_field="kind", tag="concept_shift"):
@@ -173,12 +170,12 @@ class ConceptShift(Config, tag_field="kind", tag="concept_shift"):
             raise ConfigError(f'split.strength is {self.strength}; it must be a positive number. For none, use "iid".')
 
     @property
-    def asks(self) -> Asks:
+    def claimed_skew(self) -> ClaimedSkew:
         return frozenset({"concept"})
 
     def assign(self, table: Table, num_clients: int | None, seed: int) -> Assignment:
         count = _room_for(table, num_clients, 1)
-        owners = deal_evenly(table.num_rows, count, keyed(seed, "split.deal"))
+        owners = assign_evenly(table.num_rows, count, keyed(seed, "split.deal"))
         rng = keyed(seed, "split.concept")
         shifted = np.zeros(count, bool)
         shifted[rng.permutation(count)[: max(1, round(self.fraction * count))]] = True
@@ -206,7 +203,7 @@ class ByColumn(Config, tag_field="kind", tag="by_column"):
             raise ConfigError(f"split.column is {self.column}; columns are counted from 0.")
 
     @property
-    def asks(self) -> Asks:
+    def claimed_skew(self) -> ClaimedSkew:
         return None
 
     def assign(self, table: Table, num_clients: int | None, seed: int) -> Assignment:
@@ -239,7 +236,7 @@ class Published(Config, tag_field="kind", tag="published"):
         _check_shares(self.concentration, 1)
 
     @property
-    def asks(self) -> Asks:
+    def claimed_skew(self) -> ClaimedSkew:
         return frozenset({"target"})
 
     def assign(self, table: Table, num_clients: int | None, seed: int) -> Assignment:
@@ -266,7 +263,7 @@ Split: TypeAlias = (
 )
 
 
-def _deal_bins(
+def _assign_bins(
     table: Table,
     bin_of_row: np.ndarray,
     what_is: str,
@@ -282,7 +279,7 @@ def _deal_bins(
             f"{what_is.capitalize()} all alike, so clients cannot differ in them. "
             'Use other data, or "quantity_skew" for clients that differ in size alone.'
         )
-    owners = deal_by_shares(bin_of_row, count, concentration, min_size, keyed(seed, "split.deal"))
+    owners = assign_by_dirichlet(bin_of_row, count, concentration, min_size, keyed(seed, "split.deal"))
     return Assignment(owners, table, count)
 
 

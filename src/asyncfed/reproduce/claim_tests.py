@@ -299,7 +299,7 @@ def afl_is_faster_in_time(study: Study, reading: Reading, panel: int) -> Judgeme
 def split_is_non_iid(study: Study, reading: Reading) -> Judgement:
     lines = [panel[0] for panel in (study.panel(14, 0), study.panel(14, 1))]
     different = [
-        any(lens.differs for lens in experiment.heterogeneity().lenses)
+        any(test.differs for test in experiment.measure_heterogeneity().tests)
         for line in lines
         for experiment, _ in line.experiments()
     ]

@@ -82,7 +82,7 @@ def _curves_panel(spec: PanelSpec, runs: Runs) -> Panel:
 
 
 def _heterogeneity(arm: Arm, runs: Runs) -> str:
-    found = arm.experiment(arm.fractions[0], runs.seeds[0], shorter=runs.shorter).heterogeneity()
+    found = arm.experiment(arm.fractions[0], runs.seeds[0], shorter=runs.shorter).measure_heterogeneity()
     return f"{arm.label}: {found.verdict}."
 
 

@@ -213,5 +213,5 @@ def test_the_command_writes_the_page_of_a_run(cli, small, tmp_path):
     assert (result.code, result.err) == (0, "")
     seen = Seen((tmp_path / "page.html").read_text())
     assert digest in seen.texts
-    assert small().heterogeneity().verdict in seen.texts
+    assert small().measure_heterogeneity().verdict in seen.texts
     assert af.to_toml(small()).strip() in seen.texts

@@ -70,7 +70,7 @@ class TensorClients:
 
     @classmethod
     def pack(cls, x: Any, y: Any, client_of_row: Any, num_clients: int, names: Sequence[str] = ()) -> TensorClients:
-        """One table dealt out: row r belongs to `client_of_row[r]`, a number below `num_clients`."""
+        """One table split over clients: row r belongs to `client_of_row[r]`, a number below `num_clients`."""
         owners = np.asarray(client_of_row)
         if not len(x) or owners.shape != (len(x),) or owners.dtype.kind not in "iu" or owners.min() < 0:
             raise DataError(f"client_of_row must hold one client number for each of the {len(x)} rows.")

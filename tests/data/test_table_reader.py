@@ -7,7 +7,7 @@ import pytest
 
 from asyncfed.core.errors import ConfigError, DataError
 from asyncfed.data.raw_table import MISSING, RawTable
-from asyncfed.data.table_files import read_table
+from asyncfed.data.table_reader import read_table
 
 
 def read(path, text, missing=MISSING, categories=()):

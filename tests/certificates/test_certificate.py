@@ -7,8 +7,11 @@ import asyncfed as af
 from asyncfed.certificates import certificate as certificates
 from asyncfed.certificates import certify, with_theory_rate
 from asyncfed.certificates.paper_setting import paper_excess, paper_sentence
-from asyncfed.errors import ConfigError
+from asyncfed.core.record import Config
+from asyncfed.core.types import Combine, Merge, Train
+from asyncfed.errors import ConfigError, JournalError
 from asyncfed.report.figures.certificate_figure import draw_certificate
+from asyncfed.rules.vectors import COMBINERS
 from asyncfed.strategies.discounts import Polynomial
 
 ALL_ROWS = 10_000
@@ -305,6 +308,120 @@ def test_a_run_gives_its_own_certificate(tmp_path):
     assert len(found.runs) == 1
     assert applying(found) == {"M"}
     assert draw_certificate(found).axes
+
+
+class TestProblemsOfOnesOwn:
+    """A run made with `problem=` is certified on that problem, not on the one its experiment describes."""
+
+    @pytest.fixture
+    def other(self):
+        data = af.data.PaperRegression(num_samples=400, num_features=3, noise=5.0, bias=-7.0)
+        return af.replace(experiment("afl_mixing", rounds=3), data=data).problem()
+
+    def test_the_constants_are_those_of_the_problem_that_was_learnt(self, other):
+        run = af.run(experiment("afl_mixing", rounds=3), problem=other)
+        assert run.certificate().constants.optimum == pytest.approx(other.optimum())
+
+    def test_a_file_without_its_problem_is_refused(self, other, tmp_path):
+        af.run(experiment("afl_mixing", rounds=3), problem=other, out=tmp_path / "run.sqlite")
+        with pytest.raises(JournalError, match="problem="):
+            af.load(tmp_path / "run.sqlite").certificate()
+        found = af.load(tmp_path / "run.sqlite", problem=other).certificate()
+        assert found.constants.optimum == pytest.approx(other.optimum())
+
+    def test_the_described_problem_in_a_wrapper_is_found(self):
+        described = experiment("afl_mixing", rounds=3)
+        run = af.run(described, problem=Wrapped(described.problem()))
+        assert applying(run.certificate()) == applying(certify(described, seeds=1))
+
+    def test_a_problem_that_is_no_linear_model_is_refused_by_name(self, other):
+        with pytest.raises(ConfigError, match=r"is a Wrapped; certificates are made for linear models only"):
+            certify(experiment("afl_mixing"), problem=Wrapped(other))
+
+
+class Wrapped:
+    """A problem that is another one inside, as `af.Workers` is."""
+
+    def __init__(self, inner):
+        self._inner = inner
+
+    def __getattr__(self, name):
+        return getattr(self._inner, name)
+
+
+class Own(Config, tag_field="kind", tag="my_own"):
+    """One client after another, merged by a rule that no theorem knows. No work, schedule or sampler of its own."""
+
+    rule: str | None = None
+
+    @property
+    def state_type(self):
+        return int
+
+    def check(self, num_clients):
+        pass
+
+    def start(self, view):
+        return 0, [self._train(0)]
+
+    def on_update(self, state, update, view):
+        ticket = update.dispatch.ticket
+        combiner = None if self.rule is None else Combine(self.rule, (("factor", 0.5),))
+        merge = Merge((ticket,), (0.5,), of="delta", combiner=combiner, ends_round=True)
+        return state + 1, [merge, self._train((state + 1) % len(view.clients))]
+
+    def on_lost(self, state, dispatch, view):
+        return state, [self._train(dispatch.client)]
+
+    def on_join(self, state, client, view):
+        return state, []
+
+    def on_leave(self, state, client, view):
+        return state, []
+
+    def _train(self, client):
+        return Train(client, af.Work(epochs=2, batch_size=ALL_ROWS, learning_rate=1e-3))
+
+
+class Halving:
+    """A vector rule of somebody's own: half a step along every delta."""
+
+    name = "halving"
+
+    def init(self, params):
+        return None
+
+    def apply(self, memory, params, payloads, weights, clients, settings):
+        return params + 0.5 * sum(payloads), memory, {}
+
+    def dump(self, memory):
+        return {}
+
+    def load(self, arrays):
+        return None
+
+
+class TestStrategiesOfOnesOwn:
+    @pytest.mark.parametrize("seeds", [0, 2])
+    @pytest.mark.parametrize("rule", [None, "halving"])
+    def test_no_theorem_covers_them_and_the_certificate_says_so(self, rule, seeds, monkeypatch):
+        monkeypatch.setitem(COMBINERS, "halving", Halving())
+        found = certify(af.replace(experiment("sync", rounds=4), strategy=Own(rule=rule)), seeds=seeds)
+        assert applying(found) == set()
+        assert found.path is None
+        assert found.ok
+        assert all('no theorem covers the strategy "my_own"' in g.missing for g in found.guarantees)
+        assert found.setting.learning_rate == 1e-3
+        assert "Own has no field `sampler`" in found.client_influence.prediction_note
+
+    def test_what_inherits_from_a_shipped_strategy_is_not_taken_for_it(self):
+        class Odd(af.strategies.FedAvg, tag_field="kind", tag="odd"):
+            def on_update(self, state, update, view):
+                return super().on_update(state, update, view)
+
+        base = experiment("sync", rounds=2)
+        odd = Odd(cohort_size=5, work=base.strategy.work)
+        assert applying(certify(af.replace(base, strategy=odd), seeds=1)) == set()
 
 
 def test_drift_stands_beside_its_bound():

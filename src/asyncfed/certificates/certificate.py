@@ -9,14 +9,23 @@ from typing import NamedTuple
 import numpy as np
 
 from asyncfed.certificates.client_influence import ClientInfluence, client_influence
-from asyncfed.certificates.measurements import MeasuredRun, PathBound, drift_bound, drift_note, measured, path_bound
-from asyncfed.certificates.settings import as_it_ran, setting_of
+from asyncfed.certificates.measurements import (
+    MeasuredRun,
+    PathBound,
+    averaging_ratio,
+    drift_bound,
+    drift_note,
+    measure_run,
+    path_bound,
+)
+from asyncfed.certificates.settings import planned_work, setting_of, with_observations
 from asyncfed.core.errors import ConfigError
 from asyncfed.core.record import replace as with_changes
 from asyncfed.data import PaperRegression
 from asyncfed.engine.evaluation import Evaluation
 from asyncfed.experiment import Experiment
 from asyncfed.problems.linear import Linear
+from asyncfed.problems.protocol import Problem
 from asyncfed.runs.result import Run
 from asyncfed.runs.simulate import run as run_experiment
 from asyncfed.runs.simulate import usable_cores
@@ -94,14 +103,15 @@ def is_the_papers(certificate: Certificate) -> bool:
 def constants_of(experiment: Experiment, problem: Linear) -> Constants:
     """The constants of an experiment's problem, for its batch size and from its own start."""
     start = problem.init(experiment.seed, how=experiment.init).astype(np.float64)
-    return constants(LinearData.of_problem(problem), batch_size=experiment.strategy.work.batch_size, start=start)
+    work = planned_work(experiment.strategy, problem.num_examples, experiment.seed)
+    return constants(LinearData.of_problem(problem), batch_size=work.batch_size, start=start)
 
 
 def certify(
     experiment: Experiment,
     *,
     seeds: int = 5,
-    problem: Linear | None = None,
+    problem: Problem | None = None,
     threads: int | None = None,
     watch: Callable[[int], None] | None = None,
 ) -> Certificate:
@@ -112,24 +122,57 @@ def certify(
     """
     if seeds < 0:
         raise ConfigError(f"seeds is {seeds}; it must be 0 (do not run) or more.")
-    problem = experiment.problem() if problem is None else problem
+    problem = experiment.problem() if problem is None else linear_problem(problem)
     found = constants_of(experiment, problem)
     runs = []
     for number in range(seeds):
-        asked = with_changes(
+        repeated = with_changes(
             experiment, seed=experiment.seed + number, evaluation=Evaluation(drift=found.optimum is not None)
         )
-        runs.append(run_experiment(asked, problem=problem, threads=threads))
+        runs.append((repeated, run_experiment(repeated, problem=problem, threads=threads)))
         if watch is not None:
             watch(number + 1)
     return _certificate(experiment, problem, found, runs, threads)
 
 
 def certificate_of(run: Run, threads: int | None = None) -> Certificate:
-    """The certificate of one run, from its journal. Bounds on expectations may be exceeded by a single run."""
-    experiment = run.experiment
-    problem = experiment.problem()
-    return _certificate(experiment, problem, constants_of(experiment, problem), [run], threads)
+    """The certificate of one run, from its journal and its own problem.
+
+    Bounds on expectations may be exceeded by a single run.
+
+    Args:
+        run: a run, finished or not; one made with `problem=` must have that problem: `af.load(path, problem=...)`.
+        threads: how many threads compute (default: all cores); changes the speed and nothing else.
+
+    Raises:
+        JournalError: the run was made on data that its experiment does not describe, and `run` does not have them.
+        ConfigError: the problem is not a linear model.
+    """
+    experiment, problem = run.experiment, problem_of(run)
+    return _certificate(experiment, problem, constants_of(experiment, problem), [(experiment, run)], threads)
+
+
+def problem_of(run: Run) -> Linear:
+    """The linear problem that a run learnt, which need not be the one its experiment describes.
+
+    A run that was given a wrapper of the described problem, such as `Workers`, is about the problem inside.
+    """
+    given = run.problem
+    if not isinstance(given, Linear):
+        described = run.experiment.problem()
+        if described.fingerprint() == given.fingerprint():
+            return described
+    return linear_problem(given)
+
+
+def linear_problem(problem: Problem) -> Linear:
+    """The problem, if theorems can be checked on it: their constants are computed for linear models only."""
+    if not isinstance(problem, Linear):
+        raise ConfigError(
+            f"The problem is a {type(problem).__name__}; certificates are made for linear models only, whose constants "
+            "(L, μ, the optimum) can be computed. Certify an asyncfed.problems.Linear."
+        )
+    return problem
 
 
 def with_theory_rate(experiment: Experiment) -> tuple[Experiment, Guarantee]:
@@ -151,15 +194,20 @@ def with_theory_rate(experiment: Experiment) -> tuple[Experiment, Guarantee]:
 
 
 def _certificate(
-    experiment: Experiment, problem: Linear, found: Constants, runs: Sequence[Run], threads: int | None
+    experiment: Experiment,
+    problem: Linear,
+    found: Constants,
+    runs: Sequence[tuple[Experiment, Run]],
+    threads: int | None,
 ) -> Certificate:
     cores = threads or usable_cores()
     setting = setting_of(experiment, problem.num_examples)
-    paths = measured(problem, found, setting, runs, cores)
+    ratio = averaging_ratio(setting, found)
+    paths = [measure_run(problem, found, ratio, repeated, run, cores) for repeated, run in runs]
     if runs:
-        lossless = all(not (run.rounds["lost"].any() or run.rounds["dropped"].any()) for run in runs)
+        lossless = all(not (run.rounds["lost"].any() or run.rounds["dropped"].any()) for _, run in runs)
         followed = [path.trajectory for path in paths if path.trajectory is not None]
-        setting = as_it_ran(setting, followed, lossless)
+        setting = with_observations(setting, followed, lossless)
         # Bounds grow with the start's distance, so the largest over the runs makes them hold for each.
         found = replace(found, start_distance=max((float(t.distances[0]) for t in followed), default=None))
     versions = np.arange((setting.num_versions or 0) + 1)
@@ -176,7 +224,7 @@ def _certificate(
         path=along,
         drift_bound=drift_bound(setting, found, paths),
         drift_note=drift_note(theorems),
-        client_influence=client_influence(experiment, problem, runs),
+        client_influence=client_influence(experiment, problem, [run for _, run in runs]),
         violations=tuple(_violations(problem, found, theorems, paths, along)),
     )
 

@@ -38,13 +38,8 @@ class ClientInfluence:
 
 def client_influence(experiment: Experiment, problem: Linear, runs: Sequence[Run]) -> ClientInfluence:
     """The influence of every client of an experiment, and of the first of its runs."""
-    prediction, bias, counted = None, None, None
-    try:
-        prediction = predicted_participation(experiment, problem.num_examples)
-        prediction_note = prediction.limits
-    except AsyncFedError as error:
-        prediction_note = str(error)
-    bias_note = "not run yet"
+    prediction, prediction_note = _prediction(experiment, problem)
+    bias, counted, bias_note = None, None, "not run yet"
     if runs:
         merges = runs[0].participation()
         counted = merges / max(1, merges.sum())
@@ -54,3 +49,14 @@ def client_influence(experiment: Experiment, problem: Linear, runs: Sequence[Run
         except AsyncFedError as error:
             bias_note = str(error)
     return ClientInfluence(prediction, prediction_note, counted, bias, bias_note)
+
+
+def _prediction(experiment: Experiment, problem: Linear) -> tuple[Prediction | None, str]:
+    if getattr(experiment.strategy, "sampler", None) is None:
+        name = type(experiment.strategy).__name__
+        return None, f"none, because {name} has no field `sampler` that says how its clients are drawn"
+    try:
+        prediction = predicted_participation(experiment, problem.num_examples)
+    except AsyncFedError as error:
+        return None, str(error)
+    return prediction, prediction.limits

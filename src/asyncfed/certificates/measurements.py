@@ -1,4 +1,4 @@
-"""What the runs did, in the quantities the theorems speak of."""
+"""What the runs did, in the quantities that theorems bound."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from asyncfed.certificates.local_maps import bounded_maps, exact_maps
-from asyncfed.certificates.settings import COMING_AND_GOING
+from asyncfed.certificates.settings import CHURN
 from asyncfed.engine.trajectory import Trajectory, follow
+from asyncfed.experiment import Experiment
 from asyncfed.problems.linear import Linear
 from asyncfed.runs.result import Run
 from asyncfed.theory.bounds import client_drift_bound
@@ -51,42 +52,37 @@ class PathBound:
     gap: np.ndarray | None
 
 
-def measured(
-    problem: Linear, found: Constants, setting: Setting, runs: Sequence[Run], threads: int
-) -> list[MeasuredRun]:
-    """Follow every run. The averaged models are those of the first theorem that speaks of any."""
-    ratio = _averaging(setting, found)
-    return [_measured(problem, found, ratio, run, threads) for run in runs]
-
-
-def _averaging(setting: Setting, found: Constants) -> float | None:
+def averaging_ratio(setting: Setting, found: Constants) -> float | None:
+    """The ratio of weights of the averaged model in the first theorem that bounds one; None if none does."""
     theorems = guarantees(setting, found, np.arange(1))
     return next((g.averaging for g in theorems if g.averaging is not None), None)
 
 
-def _measured(problem: Linear, found: Constants, ratio: float | None, run: Run, threads: int) -> MeasuredRun:
-    told = run.evaluations
-    versions = told["version"].astype(int)
+def measure_run(
+    problem: Linear, found: Constants, ratio: float | None, experiment: Experiment, run: Run, threads: int
+) -> MeasuredRun:
+    """Follow a run of `experiment`; averaged models have weights of this `ratio`, if it is given."""
+    evaluations = run.evaluations
+    versions = evaluations["version"].astype(int)
     floor = found.optimal_value if found.optimal_value is not None else np.nan
     averaged = np.full(len(versions), np.nan)
     trajectory = None
     if found.optimum is not None:
         kept = set(versions.tolist())
-        plan = run.experiment.plan(threads)
-        trajectory = follow(problem, plan, run.journal, found.optimum, ratio, kept.__contains__)
+        trajectory = follow(problem, experiment.plan(threads), run.journal, found.optimum, ratio, kept.__contains__)
         for place, version in enumerate(versions.tolist()):
             average = trajectory.averages.get(version)
             if average is not None:
                 averaged[place] = float(problem.client_losses(average, threads).mean()) - floor
-    drift = told.get("client_drift", np.full(len(versions), np.nan))
-    gap = told["objective"] - floor
-    return MeasuredRun(run.experiment.seed, run.verdict, trajectory, versions, gap, averaged, drift)
+    drift = evaluations.get("client_drift", np.full(len(versions), np.nan))
+    gap = evaluations["objective"] - floor
+    return MeasuredRun(experiment.seed, run.verdict, trajectory, versions, gap, averaged, drift)
 
 
 def path_bound(problem: Linear, found: Constants, setting: Setting, run: MeasuredRun, threads: int) -> PathBound | None:
     """P or M along the run's own path, whichever covers its rule; None where neither does."""
     path, form = run.trajectory, setting.rule.form
-    changed = set(setting.outside) - {COMING_AND_GOING}  # what is left changes the local work itself
+    changed = set(setting.outside) - {CHURN}  # what is left changes the local work itself
     if path is None or form is None or changed or found.optimum is None or found.start_distance is None:
         return None
     if form == "latest" and setting.outside:

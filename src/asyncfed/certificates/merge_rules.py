@@ -1,4 +1,7 @@
-"""What each shipped strategy is in the words of the theory: its server rule, its step, how its clients are drawn."""
+"""Which theorems may speak of a strategy: its merge rule, its step, how its clients are drawn.
+
+`RULES` holds all that is known of the shipped strategies; of any other, a user's own among them, no theorem speaks.
+"""
 
 from __future__ import annotations
 
@@ -6,57 +9,63 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from asyncfed.core.record import to_plain
-from asyncfed.strategies import ShippedStrategy
+from asyncfed.core.record import kind_of, to_plain
+from asyncfed.core.types import Strategy
+from asyncfed.strategies import AFL, CyclicWeightTransfer, FedAsync, FedAvg, FedBuff, PublishedScripts
 from asyncfed.theory.setting import ServerRule
 
 ARRIVALS = "merged on arrival, so fast clients come more often and the busy ones cannot be drawn"
 COHORT = "each round's cohort is drawn uniformly when everybody is idle"
-ALONE = "one client at a time, drawn uniformly when everybody is idle"
+ONE_AT_A_TIME = "one client at a time, drawn uniformly when everybody is idle"
 
 
-def server_rule(strategy: ShippedStrategy, same_sizes: bool = False) -> ServerRule:
-    """The rule of a strategy; one that is not shipped is described by no bound.
+def server_rule(strategy: Strategy, same_sizes: bool = False) -> ServerRule:
+    """The merge rule of a strategy; its `form` is None where no theorem covers it.
 
     `same_sizes`: all clients have as many rows, so that weights by samples are equal ones.
     """
-    plain = to_plain(strategy)
-    describe = RULES.get(plain.get("kind", ""))
+    describe = RULES.get(type(strategy))
     if describe is None:
-        return ServerRule("your own", "a strategy of your own", None, 1.0, 1, False, "unknown to the theory")
+        return ServerRule(strategy_name(strategy), "no theorem covers it", None, 1.0, 1, False, "no theorem knows how")
+    plain = to_plain(strategy)
     weighting = plain.get("weighting", "equal")
     equal = weighting == "equal" or (weighting == "samples" and same_sizes)
     rule = describe(strategy, plain.get("sampler", {}).get("kind") == "uniform_idle")
     return replace(rule, constant_weight=rule.constant_weight and equal)
 
 
-def declared_staleness(strategy: ShippedStrategy) -> int | None:
-    """The largest staleness the strategy lets through, or None if it sets no bound."""
-    plain = to_plain(strategy)
-    kind = plain.get("kind")
-    if kind in ("fedavg", "cyclic_weight_transfer") or plain.get("concurrency") == 1:
+def strategy_name(strategy: Strategy) -> str:
+    """The kind a strategy is registered under, or the name of its class."""
+    return kind_of(type(strategy)) or type(strategy).__name__
+
+
+def declared_staleness(strategy: Strategy) -> int | None:
+    """The largest staleness the strategy enforces, or None if it sets no bound, or if nothing is known of it."""
+    if type(strategy) not in RULES:
+        return None
+    if isinstance(strategy, FedAvg | CyclicWeightTransfer) or to_plain(strategy).get("concurrency") == 1:
         return 0
-    if kind == "afl" and plain["when_stale"] in ("drop", "wait"):
-        bound: int | None = plain["max_staleness"]
-        return bound
+    if isinstance(strategy, AFL) and strategy.when_stale in ("drop", "wait"):
+        return strategy.max_staleness
     return None
 
 
-def round_size(strategy: ShippedStrategy, num_clients: int) -> int:
-    """J: how many updates make a round."""
+def round_size(strategy: Strategy, num_clients: int) -> int:
+    """J: how many updates make a round; for a strategy that does not say so, as many as there are clients."""
+    if isinstance(strategy, FedBuff):
+        return strategy.buffer_size
     plain = to_plain(strategy)
-    if plain.get("kind") == "fedbuff":
-        return int(plain["buffer_size"])
-    return int(plain.get("concurrency") or plain.get("cohort_size") or plain.get("round_length") or num_clients)
+    found = plain.get("concurrency") or plain.get("cohort_size") or plain.get("round_length")
+    return found if isinstance(found, int) and found > 0 else num_clients
 
 
 def _afl(strategy: Any, uniform: bool) -> ServerRule:
-    crowd = strategy.concurrency
+    in_flight = strategy.concurrency
     barrier = strategy.max_staleness == 0 and strategy.when_stale == "wait"
-    alone = crowd == 1
-    fresh = uniform and (barrier or alone)
-    because = (COHORT if barrier else ALONE) if fresh else _not_fresh(uniform, ARRIVALS)
-    together = crowd if barrier else 1
+    single = in_flight == 1
+    fresh = uniform and (barrier or single)
+    because = (COHORT if barrier else ONE_AT_A_TIME) if fresh else _not_fresh(uniform, ARRIVALS)
+    together = in_flight if barrier else 1
     damped = strategy.max_staleness is not None and strategy.when_stale == "damp"
     # Held updates are merged together: then a version takes now one delta, now several.
     bursts = strategy.when_stale == "wait" and not barrier and strategy.aggregate.startswith("delta")
@@ -70,25 +79,27 @@ def _afl(strategy: Any, uniform: bool) -> ServerRule:
     if strategy.aggregate == "delta_sum":
         words = "x ← x + Σ delta, a whole round at once" if barrier else "x ← x + delta, each as it arrives"
         return ServerRule(
-            "sum of deltas", words, "deltas", float(together), together, adds_up=barrier or alone, **common
+            "sum of deltas", words, "deltas", float(together), together, adds_up=barrier or single, **common
         )
-    step = 1.0 if barrier else 1.0 / crowd
-    words = "x ← x + mean of deltas, a whole round at once" if barrier else f"x ← x + delta/{crowd}, each as it arrives"
+    step = 1.0 if barrier else 1.0 / in_flight
+    words = (
+        "x ← x + mean of deltas, a whole round at once" if barrier else f"x ← x + delta/{in_flight}, each as it arrives"
+    )
     return ServerRule("average of deltas", words, "deltas", step, together, **common)
 
 
 def _fedavg(strategy: Any, uniform: bool) -> ServerRule:
-    words = "x ← mean of the cohort's models, which is x + mean of deltas, for nobody is stale"
+    words = "x ← mean of the cohort's models, which is x + mean of deltas, because no model is stale"
     because = COHORT if uniform else _not_fresh(uniform, "")
     return ServerRule("synchronous average", words, "models", 1.0, strategy.cohort_size, uniform, because)
 
 
 def _fedasync(strategy: Any, uniform: bool) -> ServerRule:
-    alone = strategy.concurrency == 1
-    fresh = uniform and alone
+    single = strategy.concurrency == 1
+    fresh = uniform and single
     words = f"x ← (1 − a) x + a model, a = {strategy.mixing:g} times a discount for staleness"
-    constant = alone or to_plain(strategy.discount)["kind"] == "constant"
-    because = ALONE if fresh else _not_fresh(uniform, ARRIVALS)
+    constant = single or to_plain(strategy.discount)["kind"] == "constant"
+    because = ONE_AT_A_TIME if fresh else _not_fresh(uniform, ARRIVALS)
     return ServerRule("mixing", words, "models", strategy.mixing, 1, fresh, because, constant_weight=constant)
 
 
@@ -121,11 +132,12 @@ def _not_fresh(uniform: bool, otherwise: str) -> str:
     return otherwise if uniform else "the sampler is not uniform among idle clients"
 
 
-RULES: dict[str, Callable[[Any, bool], ServerRule]] = {
-    "afl": _afl,
-    "fedavg": _fedavg,
-    "fedasync": _fedasync,
-    "fedbuff": _fedbuff,
-    "cyclic_weight_transfer": _cyclic,
-    "published_scripts": _published,
+RULES: dict[type[Any], Callable[[Any, bool], ServerRule]] = {
+    AFL: _afl,
+    FedAvg: _fedavg,
+    FedAsync: _fedasync,
+    FedBuff: _fedbuff,
+    CyclicWeightTransfer: _cyclic,
+    PublishedScripts: _published,
 }
+"""By class, not by kind: what inherits from a shipped strategy may merge differently, so no theorem covers it."""

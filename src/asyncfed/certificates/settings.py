@@ -1,4 +1,4 @@
-"""An experiment, and later its runs, in the words of the theory."""
+"""An experiment as the theorems see it, before and after its runs."""
 
 from __future__ import annotations
 
@@ -8,24 +8,27 @@ from typing import Any
 
 import numpy as np
 
-from asyncfed.certificates.merge_rules import declared_staleness, round_size, server_rule
+from asyncfed.certificates.merge_rules import RULES, declared_staleness, round_size, server_rule
+from asyncfed.core.errors import ConfigError
 from asyncfed.core.record import UNSET, to_plain
-from asyncfed.core.types import Work
+from asyncfed.core.server import Server
+from asyncfed.core.types import Dispatch, Strategy, Work
 from asyncfed.engine.trajectory import Trajectory
 from asyncfed.experiment import Experiment
-from asyncfed.theory.setting import Batches, Setting
+from asyncfed.theory.setting import Batches, ServerRule, Setting
 
-COMING_AND_GOING = "clients come and go"
+CHURN = "clients join and leave"
 
 
 def setting_of(experiment: Experiment, num_examples: np.ndarray) -> Setting:
-    """What is known before a run."""
-    strategy, work = experiment.strategy, experiment.strategy.work
-    schedule = to_plain(strategy.schedule)
+    """What is known before a run; `num_examples` (C,) are the clients' numbers of rows."""
+    strategy = experiment.strategy
+    work = planned_work(strategy, num_examples, experiment.seed)
+    schedule = schedule_of(strategy)
     steps_per_epoch = -(-num_examples // work.batch_size)
     epochs = work.epochs
     decay = 0.5 if schedule.get("over") == "epoch" else work.decay
-    fades = (np.arange(epochs) + 1.0) ** -decay
+    decays = (np.arange(epochs) + 1.0) ** -decay
     rule = server_rule(strategy, same_sizes=bool((num_examples == num_examples[0]).all()))
     if rule.form == "latest":  # an arrival replaces one of as many models in the mean
         rule = replace(rule, server_step=1.0 / len(num_examples))
@@ -43,17 +46,44 @@ def setting_of(experiment: Experiment, num_examples: np.ndarray) -> Setting:
         batch_size=work.batch_size,
         num_versions=None if rounds is None else -(-rounds * size // rule.cohort_size),
         num_rounds=rounds,
-        shape=np.repeat(fades, int(steps_per_epoch.max())),
-        changing_rate=_changing(schedule),
+        shape=np.repeat(decays, int(steps_per_epoch.max())),
+        changing_rate=_why_rates_change(schedule),
         decay_over_rounds=schedule.get("over") == "round",
         declared_staleness=declared_staleness(strategy),
-        outside=tuple(_outside(experiment, work)),
+        outside=tuple(_not_covered(experiment, rule, work)),
         lossless=not _may_lose(experiment),
     )
 
 
-def as_it_ran(setting: Setting, trajectories: Sequence[Trajectory], lossless: bool) -> Setting:
-    """The setting with what the runs showed: staleness, number of versions, and whether rates really changed."""
+def planned_work(strategy: Strategy, num_examples: np.ndarray, seed: int) -> Work:
+    """What a strategy gives clients to do: its field `work` if it has one, else the work of its first ticket."""
+    work = getattr(strategy, "work", None)
+    if isinstance(work, Work):
+        return work
+    works = [
+        decision.work
+        for decision in Server(strategy, num_examples.tolist(), seed).start()
+        if isinstance(decision, Dispatch)
+    ]
+    if not works:
+        raise ConfigError(
+            f"{type(strategy).__name__} dispatches no ticket when a run starts, so nothing can be said about its local "
+            "steps. Let `start` return at least one Train."
+        )
+    return works[0]
+
+
+def schedule_of(strategy: Strategy) -> dict[str, Any]:
+    """The plain values of a strategy's learning-rate schedule; {} if it has none."""
+    schedule = getattr(strategy, "schedule", None)
+    return {} if schedule is None else dict(to_plain(schedule))
+
+
+def with_observations(setting: Setting, trajectories: Sequence[Trajectory], lossless: bool) -> Setting:
+    """The setting with what the runs showed: staleness, number of versions, and whether rates really changed.
+
+    `lossless`: no run lost or dropped a ticket.
+    """
     rates = {k.work.learning_rate for path in trajectories for step in path.steps for k in step.tickets}
     changing, rate = setting.changing_rate, setting.learning_rate
     if len(rates) == 1:
@@ -81,9 +111,15 @@ def _batches(num_examples: np.ndarray, batch_size: int) -> Batches:
     return "equal" if not (num_examples % batch_size).any() else "uneven"
 
 
-def _changing(schedule: dict[str, Any]) -> str:
-    if schedule.get("kind") == "constant":
+def _why_rates_change(schedule: dict[str, Any]) -> str:
+    """Why rates may differ between rounds; empty if they do not."""
+    kind = schedule.get("kind")
+    if kind == "constant":
         return ""
+    if kind is None:
+        return "the strategy sets the rate of every ticket itself"
+    if kind != "delay_aware":
+        return f'the schedule "{kind}" may set any rate'
     reasons = []
     if schedule.get("over") == "round":
         reasons.append("the rate falls as 1/sqrt(round)")
@@ -97,7 +133,9 @@ def _may_lose(experiment: Experiment) -> bool:
     return delays.dropout > 0 or any(device.dropout > 0 for device in delays.devices)
 
 
-def _outside(experiment: Experiment, work: Work) -> Iterator[str]:
+def _not_covered(experiment: Experiment, rule: ServerRule, work: Work) -> Iterator[str]:
+    if type(experiment.strategy) not in RULES:
+        yield f'no theorem covers the strategy "{rule.name}"'
     if work.start == "own":
         yield "clients start from their own models, not from the server's"
     if work.proximal:
@@ -107,4 +145,4 @@ def _outside(experiment: Experiment, work: Work) -> Iterator[str]:
     if work.patience is not UNSET:
         yield "clients may stop early"
     if experiment.churn:
-        yield COMING_AND_GOING
+        yield CHURN

@@ -6,7 +6,6 @@ The journal holds no models, so its inputs are replayed and the models looked at
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -18,6 +17,7 @@ from asyncfed.engine.execution import Execution
 from asyncfed.engine.plan import Plan
 from asyncfed.engine.replay import replay
 from asyncfed.problems.protocol import Problem
+from asyncfed.rules.latest_average import LatestAverage
 from asyncfed.store.journal import Journal
 
 
@@ -33,11 +33,16 @@ class MergedTicket(Record):
 
 
 class MergedStep(Record):
-    """One merge: version t became t + 1. `shares` are, for the latest-average rule, the tickets' shares of the mean."""
+    """One merge: version t became t + 1.
+
+    `rule` names the vector rule that combined the payloads, None for the weighted sum; `shares` are, for the rule
+    "latest_average", the tickets' shares of the mean.
+    """
 
     keep: float
     of: str
     tickets: tuple[MergedTicket, ...]
+    rule: str | None = None
     shares: tuple[float, ...] = ()
 
 
@@ -121,5 +126,6 @@ def _step(execution: Execution, merge: Merge, key: int) -> MergedStep:
     )
     if merge.combiner is None:
         return MergedStep(merge.keep, merge.of, tickets)
-    settings: dict[str, Any] = dict(merge.combiner.settings)
-    return MergedStep(merge.keep, merge.of, tickets, tuple(n / settings["total"] for n in settings["shares"]))
+    rule, settings = merge.combiner.name, dict(merge.combiner.settings)
+    shares = tuple(n / settings["total"] for n in settings["shares"]) if rule == LatestAverage.name else ()
+    return MergedStep(merge.keep, merge.of, tickets, rule, shares)

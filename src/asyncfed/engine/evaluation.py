@@ -9,8 +9,9 @@ from typing import Any, Literal
 import numpy as np
 
 from asyncfed.core.errors import ConfigError
+from asyncfed.core.random import draw_key, purpose_key
 from asyncfed.core.record import Config
-from asyncfed.problems.protocol import Problem
+from asyncfed.problems.protocol import MeasuresAtRandom, Problem
 
 
 class Evaluation(Config):
@@ -36,13 +37,15 @@ class Evaluator:
     `pending` collects measurements made between evaluations, for the next row.
     """
 
-    def __init__(self, problem: Problem, settings: Evaluation, threads: int) -> None:
+    def __init__(self, problem: Problem, settings: Evaluation, threads: int, seed: int) -> None:
         self.last: dict[str, float] = {}
         self.pending: dict[str, float] = {}
         self._problem = problem
         self._settings = settings
         self._threads = threads
         self.per_update = settings.unit == "update" and settings.every > 0
+        self._key = purpose_key(seed, "first_client_loss")
+        self._at_random = problem if isinstance(problem, MeasuresAtRandom) else None
         self._optimum = problem.optimum() if settings.distance else None
 
     def due(self, ends_round: bool, round: int, updates: int, merged: int) -> bool:
@@ -54,15 +57,21 @@ class Evaluator:
             return ends_round and round % every == 0
         return updates // every > (updates - merged) // every
 
-    def measure(self, params: np.ndarray) -> dict[str, float]:
-        """The problem's own measurements, and the distance to the optimum where there is one."""
+    def measure(self, params: np.ndarray, version: int) -> dict[str, float]:
+        """The problem's own measurements, and the distance to the optimum where there is one.
+
+        What is drawn for a measurement depends on the seed and the model's version alone, so that a model is measured
+        alike however often others were, and again when the run is resumed or replayed.
+        """
         metrics = dict(self._problem.evaluate(params, threads=self._threads))
+        if self._at_random is not None:
+            metrics.update(self._at_random.random_measurements(params, draw_key(self._key, 0, version)))
         if self._optimum is not None:
             metrics["distance"] = float(np.linalg.norm(params.astype(np.float64) - self._optimum))
         return metrics
 
     def row(self, params: np.ndarray, version: int, round: int, updates: int, elapsed: float) -> tuple[Any, ...]:
-        metrics = self.measure(params)
+        metrics = self.measure(params, version)
         metrics.update(self.pending)
         self.pending.clear()
         self.last = metrics

@@ -86,7 +86,7 @@ def set_up(problem: Problem, plan: Plan, journal: Journal, checkpoint: Checkpoin
     else:
         vectors = Vectors.load(checkpoint[1])
         ledger = Ledger.restored(checkpoint[0]["ledger"])
-    evaluator = Evaluator(problem, plan.evaluation, plan.threads)
+    evaluator = Evaluator(problem, plan.evaluation, plan.threads, plan.seed)
     own_start = own_start_of(problem, vectors, plan.seed, plan.init)
     execution = Execution(server, vectors, ledger, journal, evaluator, own_start, plan.divergence_norm)
     if plan.stopping is not None:
@@ -99,5 +99,6 @@ def set_up(problem: Problem, plan: Plan, journal: Journal, checkpoint: Checkpoin
 def check_stopping(problem: Problem, plan: Plan) -> None:
     """Refuse rules for stopping that this problem's measurements could never meet."""
     if plan.stopping is not None:
-        first = Evaluator(problem, plan.evaluation, plan.threads).measure(problem.init(plan.seed, how=plan.init))
+        evaluator = Evaluator(problem, plan.evaluation, plan.threads, plan.seed)
+        first = evaluator.measure(problem.init(plan.seed, how=plan.init), version=0)
         plan.stopping.check(first, plan.evaluation.every)

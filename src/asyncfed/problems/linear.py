@@ -7,13 +7,13 @@ from functools import cached_property, lru_cache
 from hashlib import sha256
 from math import isfinite
 from operator import attrgetter
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from asyncfed.core.errors import ConfigError, DataError, did_you_mean
-from asyncfed.core.random import draw_key, purpose_key
+from asyncfed.core.random import Stream, draw_key, purpose_key
 from asyncfed.core.record import UNSET, Config
 from asyncfed.core.types import Work
 from asyncfed.kernels.client_losses import client_losses
@@ -30,12 +30,20 @@ _PUBLISHED_BATCH = 32
 _MOST_KEPT = 1024
 """Tasks in a call up to which the columns of one shared work are kept for the next call."""
 
+Batches = Literal["reshuffled"]
+"""How the rows of client 0 are put into the batches of `first_client_loss`, if not in stored order."""
+
 
 class LinearModel(Config):
     """A linear model as it is written in TOML: `loss` is one of the table in `kernels/losses.py`; `l2` ≥ 0.
 
     The penalty is l2/2 · |w|², on the bias too if `penalize_bias`. `hinge_width` > 0, 1 unless given, belongs to the
     huber_hinge alone: it is the width of the parabola in place of the hinge's kink.
+
+    `first_client_batches` says how client 0's rows fall into the batches over which `first_client_loss` is a mean: in
+    stored order if it is left out, or "reshuffled" at every measurement, as the published scripts do it. There the
+    short last batch counts as a full one and holds other rows each time, so the loss carries a noise of its own. It
+    changes this measurement and nothing else of a run.
 
     >>> LinearModel(loss="hing")
     Traceback (most recent call last):
@@ -47,6 +55,7 @@ class LinearModel(Config):
     penalize_bias: bool = True
     fit_bias: bool = True
     hinge_width: float | None = None
+    first_client_batches: Batches | None = None
 
     def __post_init__(self) -> None:
         loss_code(self.loss)
@@ -62,7 +71,16 @@ class LinearModel(Config):
 
     def build(self, clients: NamedData, held_out: Mapping[Any, PackedData] | None = None) -> Linear:
         """The problem of fitting this model to these clients' data."""
-        return Linear(clients, self.loss, self.l2, self.penalize_bias, self.fit_bias, self.hinge_width, held_out)
+        return Linear(
+            clients,
+            self.loss,
+            self.l2,
+            self.penalize_bias,
+            self.fit_bias,
+            self.hinge_width,
+            held_out,
+            self.first_client_batches,
+        )
 
     def _check_width(self, width: float) -> None:
         if self.loss != "huber_hinge":
@@ -90,9 +108,15 @@ class Linear:
         fit_bias: bool = True,
         hinge_width: float | None = None,
         held_out: Mapping[Any, PackedData] | None = None,
+        first_client_batches: Batches | None = None,
     ) -> None:
         self.model = LinearModel(
-            loss=loss, l2=l2, penalize_bias=penalize_bias, fit_bias=fit_bias, hinge_width=hinge_width
+            loss=loss,
+            l2=l2,
+            penalize_bias=penalize_bias,
+            fit_bias=fit_bias,
+            hinge_width=hinge_width,
+            first_client_batches=first_client_batches,
         )
         self._width = 1.0 if hinge_width is None else float(hinge_width)
         self.clients = clients
@@ -116,7 +140,7 @@ class Linear:
         """A copy for another process holds the data once; the kernel's views of them are made anew."""
         model = self.model
         settings = (model.loss, model.l2, model.penalize_bias, model.fit_bias, model.hinge_width)
-        return Linear, (self.clients, *settings, self.held_out)
+        return Linear, (self.clients, *settings, self.held_out, model.first_client_batches)
 
     @property
     def num_clients(self) -> int:
@@ -192,8 +216,8 @@ class Linear:
         Of held-out rows, `validation_loss` and `test_loss`: the mean over clients of each one's mean, without penalty;
         for labels also `validation_accuracy` and `test_accuracy`.
 
-        `first_client_loss` is the published scripts' server loss: on client 0, the mean over its batches of 32 rows, in
-        stored order, of each batch's mean loss, without the penalty.
+        `first_client_loss` is the published scripts' server loss: on client 0, the mean over its batches of 32 rows of
+        each batch's mean loss, without the penalty. Here the rows are in stored order; `random_measurements` shuffles.
         """
         sums, correct = client_losses(self._x, self._y, self._offsets, params, self._code, threads, self._width)
         penalty = self._penalty_value(params)
@@ -212,6 +236,14 @@ class Linear:
             if scores.accuracy is not None:
                 measured[f"{part}_accuracy"] = float(np.mean(scores.accuracy[scores.rows > 0]))
         return measured
+
+    def random_measurements(self, params: Array, key: int) -> dict[str, float]:
+        """`first_client_loss` over batches drawn by `key`, if the model has them reshuffled; otherwise nothing."""
+        if self.model.first_client_batches is None:
+            return {}
+        order = list(range(int(self.num_examples[0])))
+        Stream(key).shuffle(order)
+        return {"first_client_loss": self._first_client_loss(params, order)}
 
     @property
     def parts(self) -> tuple[str, ...]:
@@ -279,6 +311,8 @@ class Linear:
         text = f"linear {self.clients.sha256()} {model.loss} {model.l2!r} {model.penalize_bias} {model.fit_bias}"
         if model.loss == "huber_hinge":
             text += f" {self._width!r}"
+        if model.first_client_batches is not None:
+            text += f" {model.first_client_batches}"
         text += "".join(f" {part} {data.sha256()}" for part, data in self.held_out.items())
         return sha256(text.encode()).hexdigest()
 
@@ -323,8 +357,10 @@ class Linear:
             return 0.0
         return 0.5 * float(np.sum(self._penalty * np.asarray(params, dtype=np.float64) ** 2))
 
-    def _first_client_loss(self, params: Array) -> float:
+    def _first_client_loss(self, params: Array, order: Sequence[int] | None = None) -> float:
         x, y = self._rows_of(0)
+        if order is not None:
+            x, y = x[order], y[order]
         batches = np.append(np.arange(0, len(y), _PUBLISHED_BATCH), len(y))
         sums, _ = client_losses(x, y, batches, params, self._code, 1, self._width)
         return float(np.mean(sums / np.diff(batches)))

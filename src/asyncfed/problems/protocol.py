@@ -114,6 +114,15 @@ class Problem(Protocol):
         ...
 
 
+@runtime_checkable
+class MeasuresAtRandom(Protocol):
+    """A problem with measurements that draw random numbers."""
+
+    def random_measurements(self, params: Array, key: int) -> dict[str, float]:
+        """What takes the place of `evaluate`'s measurements of the same names; all randomness comes from `key`."""
+        ...
+
+
 class ClientScores(NamedTuple):
     """A model on each client's rows of one part: rows (C,), mean loss without penalty (C,), share of right answers.
 

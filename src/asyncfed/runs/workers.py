@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from asyncfed.core.errors import ConfigError
 from asyncfed.core.types import Work
 from asyncfed.analysis.client_outcomes import scoring
-from asyncfed.problems.protocol import Array, ClientScores, Initialisation, Problem
+from asyncfed.problems.protocol import Array, ClientScores, Initialisation, MeasuresAtRandom, Problem
 from asyncfed.runs.simulate import become_worker
 
 Tasks = tuple[Sequence[int], Sequence[Work], Sequence[int]]
@@ -120,6 +120,11 @@ class Workers:
 
     def evaluate(self, params: Array, threads: int = 1) -> dict[str, float]:
         return self._problem.evaluate(params, threads)
+
+    def random_measurements(self, params: Array, key: int) -> dict[str, float]:
+        if isinstance(self._problem, MeasuresAtRandom):
+            return self._problem.random_measurements(params, key)
+        return {}
 
     def client_losses(self, params: Array, threads: int = 1) -> Array:
         return self._problem.client_losses(params, threads)

@@ -10,8 +10,8 @@ from typing import Any, get_args, get_type_hints
 import tomli_w
 
 from asyncfed.core.errors import ConfigError, JournalError, did_you_mean
-from asyncfed.core.record import Config, ValidationError, from_plain, replace, to_plain
-from asyncfed.core.types import Budget
+from asyncfed.core.record import Config, ValidationError, kind_of, replace, to_plain
+from asyncfed.core.types import Budget, Strategy
 from asyncfed.data import (
     DEFAULT_CLIENTS,
     IID,
@@ -32,7 +32,8 @@ from asyncfed.engine.plan import Churn, Plan, check_churn
 from asyncfed.engine.stopping import Stopping
 from asyncfed.problems.linear import Linear, LinearModel
 from asyncfed.problems.protocol import Initialisation
-from asyncfed.strategies import AFL, ShippedStrategy
+from asyncfed.registry import from_plain, part_members
+from asyncfed.strategies import AFL
 
 NOT_PART_OF_THE_RUN = frozenset({"name", "evaluation"})
 """What may differ between two descriptions of the same run: it changes what is measured, not what happens."""
@@ -50,7 +51,7 @@ class Experiment(Config):
     dtype: Dtype = "float64"
     model: LinearModel = LinearModel()
     init: Initialisation = "zeros"
-    strategy: ShippedStrategy = AFL()
+    strategy: Strategy = AFL()
     delays: Delays = Delays()
     budget: Budget = Budget(rounds=100)
     stopping: Stopping | None = None
@@ -142,7 +143,7 @@ def from_dict(plain: dict[str, Any], source: str = "the experiment") -> Experime
     try:
         return from_plain(plain, Experiment)
     except ValidationError as error:
-        raise ConfigError(f"{source}: {_explained(str(error), plain)}") from error
+        raise ConfigError(f"{source}: {_explain(str(error), plain)}") from error
 
 
 def changed(experiment: Experiment, settings: dict[str, Any]) -> Experiment:
@@ -199,17 +200,27 @@ def _flat(plain: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     return flat
 
 
-def _explained(message: str, plain: dict[str, Any]) -> str:
-    unknown = re.search(r"unknown field `([^`]*)`(?: - at `\$\.?(.*)`)?", message)
+def _explain(message: str, plain: dict[str, Any]) -> str:
+    """msgspec's complaint with the whole path of what is wrong, and the nearest known word."""
+    complaint, path = _split_path(message)
+    unknown = re.fullmatch(r"Object contains unknown field `([^`]*)`", complaint)
     if unknown:
-        key, path = unknown[1], unknown[2] or ""
         where = f"[{path}] has" if path else "it has"
-        return f"{where} no key `{key}`. {did_you_mean(key, _known_keys(path, plain))}"
-    kind = re.search(r"Invalid value '(.*?)' - at `\$\.?(.*)\.kind`", message)
-    if kind:
-        kinds = {_tag(option) for option in _options(kind[2])}
-        return f'{kind[2]}.kind is "{kind[1]}", which does not exist. {did_you_mean(kind[1], kinds)}'
-    return message.replace("`$.", "`")
+        return f"{where} no key `{unknown[1]}`. {did_you_mean(unknown[1], _known_keys(path, plain))}"
+    kind = re.fullmatch(r"Invalid kind '(.*)'|Invalid value '(.*)'", complaint)
+    if kind and (kind[1] is not None or path.endswith(".kind")):
+        name, path = kind[1] or kind[2], path.removesuffix(".kind")
+        kinds = {tag for option in _options(path) if (tag := kind_of(option)) is not None}
+        advice = "Parts of your own are known once they are registered: see `asyncfed.register`."
+        return f'{path}.kind is "{name}", which does not exist. {did_you_mean(name, kinds)} {advice}'
+    return f"{complaint} - at `{path}`" if path else complaint
+
+
+def _split_path(message: str) -> tuple[str, str]:
+    """The complaint and the dotted path it is about: a part inside another adds a path of its own, innermost first."""
+    complaint, *paths = message.split(" - at `$")
+    steps = [path.removesuffix("`").removeprefix(".") for path in reversed(paths)]
+    return complaint, ".".join(step for step in steps if step)
 
 
 def _known_keys(path: str, plain: dict[str, Any]) -> set[str]:
@@ -218,7 +229,7 @@ def _known_keys(path: str, plain: dict[str, Any]) -> set[str]:
         table = table.get(step, {}) if isinstance(table, dict) else {}
     wanted = table.get("kind") if isinstance(table, dict) else None
     options = _options(path)
-    chosen = [o for o in options if wanted is not None and _tag(o) == wanted] or options
+    chosen = [option for option in options if wanted is not None and kind_of(option) == wanted] or options
     return {name for option in chosen for name in option.__struct_fields__}
 
 
@@ -232,13 +243,12 @@ def _options(path: str) -> list[Any]:
 
 
 def _records_in(annotation: Any) -> list[Any]:
+    members = part_members(annotation)
+    if members is not None:
+        return members
     if isinstance(annotation, type) and issubclass(annotation, Config):
         return [annotation]
     return [leaf for part in get_args(annotation) for leaf in _records_in(part)]
-
-
-def _tag(option: Any) -> str:
-    return str(option.__struct_config__.tag)
 
 
 __all__ = [

@@ -7,7 +7,7 @@ from typing import Any, Literal, get_args
 
 from asyncfed.core.errors import ConfigError, did_you_mean
 from asyncfed.core.record import replace, to_plain
-from asyncfed.core.types import Budget, Work
+from asyncfed.core.types import Budget, Schedule, Strategy, Work
 from asyncfed.data import (
     BreastCancer,
     Data,
@@ -27,23 +27,24 @@ from asyncfed.data import (
 from asyncfed.delays import Delays, heavy_tailed, published_laptop, stragglers
 from asyncfed.experiment import Experiment, changed
 from asyncfed.problems.linear import LinearModel
+from asyncfed.registry import kinds
 from asyncfed.strategies import (
     AFL,
     CyclicWeightTransfer,
+    Dispatching,
     FedAsync,
     FedAvg,
     FedBuff,
     PublishedScripts,
-    ShippedStrategy,
 )
-from asyncfed.strategies.schedules import ConstantRate, DelayAware, RateSchedule
+from asyncfed.strategies.schedules import ConstantRate, DelayAware
 
 Reading = Literal["text", "published"]
 
 
 def regression(
     *,
-    strategy: str | ShippedStrategy = "afl",
+    strategy: str | Strategy = "afl",
     reading: Reading = "text",
     fraction: float = 0.5,
     num_clients: int = 10,
@@ -76,7 +77,7 @@ def regression(
 
 def svm(
     *,
-    strategy: str | ShippedStrategy = "afl",
+    strategy: str | Strategy = "afl",
     reading: Reading = "text",
     fraction: float = 0.5,
     num_clients: int = 10,
@@ -128,7 +129,7 @@ def table(
     target: str | None = None,
     client_column: str | None = None,
     problem: str | None = None,
-    strategy: str | ShippedStrategy = "fedasync",
+    strategy: str | Strategy = "fedasync",
     fraction: float = 0.5,
     num_clients: int | None = None,
     rounds: int = 50,
@@ -160,8 +161,8 @@ def table(
     )
     experiment = changed(experiment, dict(settings or {}))
     if isinstance(strategy, str):
-        crowd = max(1, int(fraction * experiment.count_clients()))
-        strategy = strategy_named(strategy, crowd, Work(), ConstantRate())
+        tickets = max(1, int(fraction * experiment.count_clients()))
+        strategy = strategy_named(strategy, tickets, Work(), ConstantRate())
     return replace(experiment, strategy=strategy)
 
 
@@ -198,7 +199,7 @@ def _reads_text(reading: str) -> bool:
 def _paper(
     *,
     name: str,
-    strategy: str | ShippedStrategy,
+    strategy: str | Strategy,
     data: Generator,
     split: Split,
     model: LinearModel,
@@ -212,9 +213,9 @@ def _paper(
 ) -> Experiment:
     if not 0 < fraction <= 1:
         raise ConfigError(f"fraction is {fraction}; it must be above 0 and at most 1.")
-    crowd = max(1, int(fraction * num_clients))
     if isinstance(strategy, str):
-        strategy = strategy_named(strategy, crowd, work, DelayAware(initial_spread=initial_spread))
+        tickets = max(1, int(fraction * num_clients))
+        strategy = strategy_named(strategy, tickets, work, DelayAware(initial_spread=initial_spread))
     return Experiment(
         name=name,
         seed=seed,
@@ -231,90 +232,122 @@ def _paper(
 
 # ---- strategies by name --------------------------------------------------------------------------------------
 
-Maker = Callable[[int, Work, RateSchedule], ShippedStrategy]
+Maker = Callable[[int, Work, Schedule], Strategy]
 
 STRATEGIES: dict[str, tuple[str, Maker]] = {
     "afl": (
         "AFL, mean of every client's latest model (Algorithm 1)",
-        lambda crowd, work, rate: AFL(concurrency=crowd, work=work, schedule=rate),
+        lambda tickets, work, rate: AFL(concurrency=tickets, work=work, schedule=rate),
     ),
     "afl_mixing": (
         "AFL, mixing by one half (the published server rule, with clients that download)",
-        lambda crowd, work, rate: AFL(concurrency=crowd, aggregate="mixing", work=work, schedule=rate),
+        lambda tickets, work, rate: AFL(concurrency=tickets, aggregate="mixing", work=work, schedule=rate),
     ),
     "afl_delta_mean": (
         "AFL, average of deltas",
-        lambda crowd, work, rate: AFL(concurrency=crowd, aggregate="delta_mean", work=work, schedule=rate),
+        lambda tickets, work, rate: AFL(concurrency=tickets, aggregate="delta_mean", work=work, schedule=rate),
     ),
     "afl_delta_sum": (
         "AFL, sum of deltas (the proofs' rule)",
-        lambda crowd, work, rate: AFL(concurrency=crowd, aggregate="delta_sum", work=work, schedule=rate),
+        lambda tickets, work, rate: AFL(concurrency=tickets, aggregate="delta_sum", work=work, schedule=rate),
     ),
     "sync": (
         "synchronous FL, equal weights, constant rate (the paper's rival)",
-        lambda crowd, work, rate: FedAvg(cohort_size=crowd, weighting="equal", work=work),
+        lambda tickets, work, rate: FedAvg(cohort_size=tickets, weighting="equal", work=work),
     ),
     "fedavg": (
         "FedAvg, weights by samples",
-        lambda crowd, work, rate: FedAvg(cohort_size=crowd, work=work),
+        lambda tickets, work, rate: FedAvg(cohort_size=tickets, work=work),
     ),
     "fedprox": (
         "FedProx, proximal term 0.01",
-        lambda crowd, work, rate: FedAvg(cohort_size=crowd, work=replace(work, proximal=0.01)),
+        lambda tickets, work, rate: FedAvg(cohort_size=tickets, work=replace(work, proximal=0.01)),
     ),
     "fedasync": (
         "FedAsync, mixing 0.6 with a polynomial discount",
-        lambda crowd, work, rate: FedAsync(concurrency=crowd, work=work),
+        lambda tickets, work, rate: FedAsync(concurrency=tickets, work=work),
     ),
     "fedbuff": (
         "FedBuff, a buffer as large as the number in flight, at most 10",
-        lambda crowd, work, rate: FedBuff(concurrency=crowd, buffer_size=min(10, crowd), work=work),
+        lambda tickets, work, rate: FedBuff(concurrency=tickets, buffer_size=min(10, tickets), work=work),
     ),
     "cyclic": (
         "Cyclic Weight Transfer",
-        lambda crowd, work, rate: CyclicWeightTransfer(round_length=crowd, work=work),
+        lambda tickets, work, rate: CyclicWeightTransfer(round_length=tickets, work=work),
     ),
     "published": (
         "the published scripts, AFL mode: barrier rounds, clients never download, halving",
-        lambda crowd, work, rate: PublishedScripts(
-            mode="afl", cohort_size=crowd, work=replace(work, start="own"), schedule=rate
+        lambda tickets, work, rate: PublishedScripts(
+            mode="afl", cohort_size=tickets, work=replace(work, start="own"), schedule=rate
         ),
     ),
     "published_sync": (
         "the published scripts, synchronous mode: clients never download, plain mean",
-        lambda crowd, work, rate: PublishedScripts(
-            mode="sync", cohort_size=crowd, work=replace(work, start="own"), schedule=ConstantRate()
+        lambda tickets, work, rate: PublishedScripts(
+            mode="sync", cohort_size=tickets, work=replace(work, start="own"), schedule=ConstantRate()
         ),
     ),
 }
 
 
-def strategy_named(name: str, crowd: int, work: Work, rate: RateSchedule | None = None) -> ShippedStrategy:
-    """A strategy by its short name, with so many clients at work and this local work.
+def strategy_named(name: str, tickets: int, work: Work, rate: Schedule | None = None) -> Strategy:
+    """A strategy by its short name, or by its kind if it is registered.
+
+    Args:
+        name: one of `STRATEGIES`, or the kind of a registered strategy.
+        tickets: how many clients are at work at once, or make a cohort.
+        work: what each client is asked to do.
+        rate: the paper's schedule of the learning rate, for strategies that use it; None for `DelayAware()`.
+
+    Returns:
+        The strategy.
 
     >>> strategy_named("afl_mixing", 5, Work()).aggregate
     'mixing'
     """
-    if name not in STRATEGIES:
-        raise ConfigError(f'There is no strategy "{name}". {did_you_mean(name, STRATEGIES)}')
-    return STRATEGIES[name][1](crowd, work, rate or DelayAware())
+    if name in STRATEGIES:
+        return STRATEGIES[name][1](tickets, work, rate or DelayAware())
+    registered = kinds("strategy")
+    if name not in registered:
+        raise ConfigError(f'There is no strategy "{name}". {did_you_mean(name, {**STRATEGIES, **registered})}')
+    made: Any = registered[name]
+    wanted = {"concurrency": tickets, "cohort_size": tickets, "work": work}
+    try:
+        named: Strategy = made(**{key: value for key, value in wanted.items() if key in made.__struct_fields__})
+    except TypeError as error:
+        raise ConfigError(
+            f'The strategy "{name}" has settings without a default ({error}). Write it in a TOML file instead.'
+        ) from error
+    return named
 
 
 Rate = Literal["same", "own", "constant"]
 
 
-def strategy_like(name: str, other: ShippedStrategy, rate: Rate = "own") -> ShippedStrategy:
+def strategy_like(name: str, other: Strategy, rate: Rate = "own") -> Strategy:
     """A strategy by its short name, with the local work and the number at work of another one.
 
-    `rate` says which learning-rate schedule it gets: its `own` (the paper's: AFL decays, synchronous FL does not), the
-    `same` as the other one, or a `constant` one.
+    Args:
+        name: as for `strategy_named`.
+        other: the strategy whose work, number of clients at work and schedule are taken over.
+        rate: which schedule of the learning rate it gets: its `own` (the paper's: AFL decays, synchronous FL does not),
+            the `same` as the other one, or a `constant` one.
+
+    Returns:
+        The strategy.
     """
-    plain = to_plain(other)
-    crowd = plain.get("concurrency") or plain.get("cohort_size") or plain.get("round_length") or 1
+    tickets, schedule = 1, None
+    if isinstance(other, Dispatching):
+        tickets, schedule = other.dispatch.tickets, other.schedule
+        if other.dispatch.manner == "sequential":
+            tickets = other.round_size(num_clients=1)
     work = replace(other.work, start="server") if other.work.start == "own" else other.work
-    schedule = ConstantRate() if rate == "constant" else other.schedule
-    named = strategy_named(name, crowd, work, schedule)
-    return named if rate == "own" else replace(named, schedule=schedule)
+    if rate == "constant":
+        schedule = ConstantRate()
+    named = strategy_named(name, tickets, work, schedule)
+    if rate == "own" or "schedule" not in to_plain(named):
+        return named
+    return replace(named, schedule=schedule)
 
 
 DELAYS: dict[str, tuple[str, Callable[[], Delays]]] = {

@@ -3,8 +3,9 @@
 import pytest
 
 from asyncfed.core.errors import ConfigError
-from asyncfed.core.record import ValidationError, from_plain, to_plain
+from asyncfed.core.record import ValidationError, to_plain
 from asyncfed.core.types import Work
+from asyncfed.registry import from_plain
 from asyncfed.strategies import (
     AFL,
     CyclicWeightTransfer,
@@ -12,7 +13,7 @@ from asyncfed.strategies import (
     FedAvg,
     FedBuff,
     PublishedScripts,
-    ShippedStrategy,
+    Strategy,
     fedprox,
 )
 from asyncfed.strategies.samplers import UniformAll, Weighted
@@ -86,9 +87,9 @@ def test_fedprox_is_fedavg_with_a_proximal_term():
 
 @pytest.mark.parametrize("strategy", [*[s for s, _ in CROWDED], CyclicWeightTransfer(round_length=3)])
 def test_the_written_form_is_read_back_to_the_same_strategy(strategy):
-    assert from_plain(to_plain(strategy), ShippedStrategy) == strategy
+    assert from_plain(to_plain(strategy), Strategy) == strategy
 
 
 def test_an_unknown_setting_is_refused_when_read():
     with pytest.raises(ValidationError, match="concurency"):
-        from_plain({"kind": "afl", "concurency": 3}, ShippedStrategy)
+        from_plain({"kind": "afl", "concurency": 3}, Strategy)

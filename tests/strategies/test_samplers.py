@@ -12,7 +12,6 @@ from asyncfed.core.random import Stream, purpose_key
 from asyncfed.core.record import from_plain, to_plain
 from asyncfed.strategies.samplers import (
     Fair,
-    SamplerMemory,
     ShortestQueue,
     ShuffledCycle,
     UniformAll,
@@ -194,9 +193,9 @@ def test_who_leaves_during_a_cycle_is_not_waited_for():
 def test_the_memory_survives_being_written():
     sampler, view = ShuffledCycle(), view_of({0, 2, 3}, busy={1}, seed=2)
     _, memory = sampler.draw(sampler.start(), view, 2)
-    assert from_plain(to_plain(memory), SamplerMemory) == memory
+    assert from_plain(to_plain(memory), sampler.memory_type) == memory
     weighted = Weighted(weights=WEIGHTS)
-    assert from_plain(list(weighted.start()), SamplerMemory) == weighted.start()
+    assert from_plain(list(weighted.start()), weighted.memory_type) == weighted.start()
 
 
 # ---- weights ---------------------------------------------------------------------------------------------------------
@@ -264,7 +263,7 @@ def test_a_fair_sampler_names_those_with_the_fewest_tickets():
     for _ in range(10):
         chosen, memory = Fair().draw(memory, view, 2)
         drawn.update(chosen)
-        memory = from_plain(to_plain(memory), SamplerMemory)
+        memory = from_plain(to_plain(memory), Fair().memory_type)
     assert drawn == dict.fromkeys(range(4), 5)
 
 

@@ -21,7 +21,8 @@ from asyncfed.problems.linear import Linear
 from asyncfed.problems.objective import Objective
 from asyncfed.runs.result import Run
 from asyncfed.store.schema import DISPATCH, DROP, LOST, MERGE
-from asyncfed.strategies.samplers import Fair, Sampler, ShuffledCycle, Weighted
+from asyncfed.strategies import Dispatching, Sampler
+from asyncfed.strategies.samplers import PredictableSampler
 from asyncfed.theory.bias import Bias, bias_of_weights, effective_weights, merge_shares
 from asyncfed.theory.linear_data import LinearData
 from asyncfed.theory.queueing import Prediction, cohort_dispatch, idle_dispatch, queued_dispatch
@@ -31,60 +32,58 @@ MOST_PARAMS_FOR_EIGENVALUES = 2000
 # ---- before a run --------------------------------------------------------------------------------------------
 
 
-def predicted_participation(experiment: Experiment, num_examples: Any = None) -> Prediction:
+def predicted_participation(experiment: Experiment, num_examples: NDArray[np.int64] | None = None) -> Prediction:
     """Shares, throughput and staleness to expect, from the strategy's dispatching and the mean durations.
 
-    `limits` of the answer says what holds exactly and which parts of this experiment are left out of account.
-    `num_examples` saves generating the data where durations depend on them (`delays.per_sample`).
+    Args:
+        experiment: what is to be run.
+        num_examples: rows of each client; saves generating the data where durations depend on them
+            (`delays.per_sample`).
+
+    Returns:
+        The prediction; its `limits` say what holds exactly and which parts of this experiment are left out of account.
+
+    Raises:
+        ConfigError: there is no formula for this strategy, sampler or delay model.
     """
     strategy, delays = experiment.strategy, experiment.delays
     clients = experiment.count_clients() if num_examples is None else len(num_examples)
     strategy.check(clients)
+    if not isinstance(strategy, Dispatching):
+        raise ConfigError(
+            f"{type(strategy).__name__} does not say how it dispatches, so participation has no formula. Give it the "
+            "properties of asyncfed.strategies.Dispatching, or simulate it."
+        )
     if delays.per_sample > 0 and num_examples is None:
         num_examples = np.diff(experiment.clients().offsets)
     means = expected_durations(delays, clients, experiment.seed, strategy.work, num_examples)
-    settings = to_plain(strategy)
-    if "cohort_size" in settings:
-        prediction = _of_cohorts(means, settings["cohort_size"], strategy.sampler)
+    policy, sampler = strategy.dispatch, strategy.sampler
+    if not isinstance(sampler, PredictableSampler):
+        raise ConfigError(
+            f"the sampler {type(sampler).__name__} has no `draw_weights`, so participation has no formula. Add it (see "
+            "asyncfed.strategies.samplers.PredictableSampler), or simulate it."
+        )
+    weights = np.array(sampler.draw_weights(clients, policy.tickets))
+    if policy.manner == "cohort":
+        prediction = _predict_cohorts(means, policy.tickets, sampler, weights)
+    elif sampler.queues:
+        prediction = queued_dispatch(means.compute, policy.tickets, weights, means.download + means.upload)
     else:
-        prediction = _one_by_one(means, settings.get("concurrency", 1), strategy.sampler)
-    if "buffer_size" in settings:  # one version per emptied buffer, and a ticket may start anywhere in one
-        prediction = replace(prediction, staleness=prediction.staleness / settings["buffer_size"])
+        prediction = idle_dispatch(means.total, policy.tickets, weights)
+    if policy.manner == "keep_busy":  # one version per emptied buffer, and a ticket may start anywhere in one
+        prediction = replace(prediction, staleness=prediction.staleness / policy.merged_at_once)
     return replace(prediction, limits=" ".join([prediction.limits, *_left_out(experiment, prediction)]))
 
 
-def _one_by_one(means: ExpectedDurations, in_flight: int, sampler: Sampler) -> Prediction:
-    clients = len(means.compute)
-    if isinstance(sampler, ShuffledCycle) and in_flight > 1:
-        raise ConfigError(
-            "the sampler shuffled_cycle gives each client one turn per cycle, so every share is 1/C; how fast and how "
-            "stale that is has no formula. Simulate it, or predict with uniform_idle or uniform_all."
-        )
-    if isinstance(sampler, Fair):
-        raise ConfigError(
-            "the sampler fair evens shares out as it goes, so every share tends to 1/C; how fast and how stale that is "
-            "has no formula. Simulate it, or predict with uniform_idle or uniform_all."
-        )
-    weights = _weights_of(sampler, clients)
-    if sampler.queues:
-        return queued_dispatch(means.compute, in_flight, weights, means.download + means.upload)
-    return idle_dispatch(means.total, in_flight, weights)
-
-
-def _of_cohorts(means: ExpectedDurations, cohort_size: int, sampler: Sampler) -> Prediction:
-    if sampler.queues or isinstance(sampler, Weighted):
+def _predict_cohorts(
+    means: ExpectedDurations, cohort_size: int, sampler: Sampler, weights: NDArray[np.float64]
+) -> Prediction:
+    if sampler.queues or len(set(weights.tolist())) > 1:
         raise ConfigError(
             f"cohorts drawn by {type(sampler).__name__} have no formula for how long a round takes. Simulate them, or "
             "use the sampler uniform_idle."
         )
     return cohort_dispatch(means.total, cohort_size)
-
-
-def _weights_of(sampler: Sampler, clients: int) -> NDArray[np.float64] | None:
-    if not isinstance(sampler, Weighted):
-        return None
-    given = np.array(sampler.weights[:clients])
-    return np.append(given, np.full(clients - len(given), np.mean(sampler.weights)))
 
 
 def _left_out(experiment: Experiment, prediction: Prediction) -> list[str]:

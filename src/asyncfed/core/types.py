@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import isfinite
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 from asyncfed.core.errors import ConfigError
 from asyncfed.core.record import UNSET, Config, Record, UnsetType, leave_out
@@ -100,8 +100,13 @@ class Update(Record):
     staleness: int
 
 
+@runtime_checkable
 class Schedule(Protocol):
-    """How the learning rate follows the rounds and the delays. See `core.schedule`."""
+    """How the learning rate follows the rounds and the delays; see `asyncfed.strategies.schedules`.
+
+    `plan(work, round, delay_spread)` answers with the work at the rate of this round. `delay_spread` is the longest
+    minus the shortest duration, in seconds, among the reports of the last complete round; None before there is one.
+    """
 
     def plan(self, work: Work, round: int, delay_spread: float | None) -> Work: ...
 
@@ -170,7 +175,7 @@ class Rng(Protocol):
 
 
 class View(Protocol):
-    """All a strategy may know: no clock, no future, no arrays."""
+    """All a strategy may know: no clock, no future, no arrays. A strategy only reads it."""
 
     @property
     def version(self) -> int: ...
@@ -194,12 +199,25 @@ class View(Protocol):
     def load(self, client: int) -> int: ...
 
 
+@runtime_checkable
 class Strategy(Protocol):
-    """A frozen value of hyper-parameters. Run state goes in and comes out, and is a record of type `state_type`.
+    """A frozen value of hyper-parameters that decides. What it remembers of a run goes in and comes out of every hook.
 
-    `check` raises `ConfigError` if the hyper-parameters do not fit the number of clients.
+    | hook | called when | to be answered with |
+    |---|---|---|
+    | `check(num_clients)` | before a run | nothing; raises `ConfigError` if the settings do not fit so many clients |
+    | `start(view)` | the run begins | the first state and the first `Train` actions |
+    | `on_update(state, update, view)` | a report has arrived | `Merge` or `Drop` it, now or later; `Train` again |
+    | `on_lost(state, dispatch, view)` | a ticket will never be reported | `Train` again |
+    | `on_join(state, client, view)` | a client has come (back) | `Train`, if more can be at work now |
+    | `on_leave(state, client, view)` | a client is gone; its tickets are lost next, one by one | mostly nothing |
+
+    Each hook but `check` returns `(state, actions)`. The state is a `Record` of the type `state_type`, so that a run
+    can be saved and resumed. `work` is what clients are asked to do, before a schedule sets its rate.
     """
 
+    @property
+    def work(self) -> Work: ...
     @property
     def state_type(self) -> type[Any]: ...
     def check(self, num_clients: int) -> None: ...

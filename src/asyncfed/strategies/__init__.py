@@ -1,25 +1,57 @@
-"""The algorithms, one file each: frozen values that decide numbers and never see a vector."""
+"""The algorithms, one file each, and their parts: frozen values that decide numbers and never see a vector."""
 
 from __future__ import annotations
 
-from typing import TypeAlias
-
+from asyncfed.core.types import Schedule, Strategy
 from asyncfed.strategies.afl import AFL
+from asyncfed.strategies.bounded_staleness import BoundedStaleness
 from asyncfed.strategies.cyclic import CyclicWeightTransfer
+from asyncfed.strategies.discounts import Discount, Hinge, NoDiscount, Polynomial
+from asyncfed.strategies.dispatch import Cohort, Dispatching, DispatchPolicy, KeepBusy, OneByOne
 from asyncfed.strategies.fedasync import FedAsync
 from asyncfed.strategies.fedavg import FedAvg, fedprox
 from asyncfed.strategies.fedbuff import FedBuff
+from asyncfed.strategies.participation_weighted import ParticipationWeighted
 from asyncfed.strategies.published_scripts import PublishedScripts
+from asyncfed.strategies.samplers import (
+    Fair,
+    Sampler,
+    ShortestQueue,
+    ShuffledCycle,
+    UniformAll,
+    UniformIdle,
+    Weighted,
+)
+from asyncfed.strategies.schedules import ConstantRate, DelayAware
 
 __all__ = [
     "AFL",
+    "BoundedStaleness",
+    "Cohort",
+    "ConstantRate",
     "CyclicWeightTransfer",
+    "DelayAware",
+    "Discount",
+    "DispatchPolicy",
+    "Dispatching",
+    "Fair",
     "FedAsync",
     "FedAvg",
     "FedBuff",
+    "Hinge",
+    "KeepBusy",
+    "NoDiscount",
+    "OneByOne",
+    "ParticipationWeighted",
+    "Polynomial",
     "PublishedScripts",
-    "ShippedStrategy",
+    "Sampler",
+    "Schedule",
+    "ShortestQueue",
+    "ShuffledCycle",
+    "Strategy",
+    "UniformAll",
+    "UniformIdle",
+    "Weighted",
     "fedprox",
 ]
-
-ShippedStrategy: TypeAlias = AFL | FedAvg | FedAsync | FedBuff | CyclicWeightTransfer | PublishedScripts

@@ -1,64 +1,55 @@
-"""Cyclic Weight Transfer: one client at a time, each starting from the previous client's result.
-
-Chang et al., "Distributed deep learning networks among institutions for medical imaging", JAMIA 2018:
-
-    x = w_i      the next client in a shuffled cycle then starts from x
-
-A round is `round_length` hand-overs; by default as many as there are clients, that is, one cycle.
-"""
+"""Cyclic Weight Transfer: one client at a time, each starting from the previous client's result."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any, ClassVar
 
 from asyncfed.core.errors import ConfigError
-from asyncfed.core.record import Config, Record
-from asyncfed.core.types import Action, Dispatch, Merge, Update, View, Work
-from asyncfed.strategies.dispatch import hand_out
-from asyncfed.strategies.samplers import Sampler, SamplerMemory, ShuffledCycle
-from asyncfed.strategies.schedules import ConstantRate, RateSchedule
+from asyncfed.core.record import Config, replace
+from asyncfed.core.types import Action, Merge, Schedule, Update, View, Work
+from asyncfed.registry import register
+from asyncfed.strategies.dispatch import OneByOne, RoundState
+from asyncfed.strategies.samplers import Sampler, ShuffledCycle
+from asyncfed.strategies.schedules import ConstantRate
 
 
-class State(Record):
-    sampling: SamplerMemory = None
-    merged_this_round: int = 0
+@register("strategy")
+class CyclicWeightTransfer(OneByOne, Config, tag_field="kind", tag="cyclic_weight_transfer"):
+    """Cyclic Weight Transfer: the model goes from client to client.
 
+        x = w_i      the next client in a shuffled cycle then starts from x
 
-class CyclicWeightTransfer(Config, tag_field="kind", tag="cyclic_weight_transfer"):
+    Args:
+        round_length: how many clients make a round, 1 or more; None for as many as there are, that is, one cycle.
+        sampler: the order of the clients.
+        work: what each client is asked to do.
+        schedule: how the learning rate follows the rounds.
+
+    >>> CyclicWeightTransfer().dispatch.tickets
+    1
+
+    Chang et al., "Distributed deep learning networks among institutions for medical imaging", JAMIA 2018.
+    """
+
     round_length: int | None = None
     sampler: Sampler = ShuffledCycle()
     work: Work = Work()
-    schedule: RateSchedule = ConstantRate()
+    schedule: Schedule = ConstantRate()
+
+    state_class: ClassVar[type[Any]] = RoundState
 
     def __post_init__(self) -> None:
         if self.round_length is not None and self.round_length < 1:
             raise ConfigError(f"strategy.round_length is {self.round_length}; a round has at least 1 hand-over.")
 
-    @property
-    def state_type(self) -> type[State]:
-        return State
+    def round_size(self, num_clients: int) -> int:
+        """How many merged updates make a round."""
+        return self.round_length or num_clients
 
-    def check(self, num_clients: int) -> None:
-        """One client at a time fits any number of clients."""
-
-    def start(self, view: View) -> tuple[State, Sequence[Action]]:
-        return self._pass_on(State(self.sampler.start()), view, [])
-
-    def on_update(self, state: State, update: Update, view: View) -> tuple[State, Sequence[Action]]:
+    def on_update(self, state: RoundState[Any], update: Update, view: View) -> tuple[RoundState[Any], Sequence[Action]]:
+        """The client's model becomes the server's, and goes to the next client."""
         count = state.merged_this_round + 1
-        ends_round = count >= (self.round_length or len(view.clients))
+        ends_round = count >= self.round_size(len(view.clients))
         merge = Merge((update.report.ticket,), (1.0,), 0.0, "model", None, ends_round)
-        return self._pass_on(State(state.sampling, 0 if ends_round else count), view, [merge])
-
-    def on_lost(self, state: State, dispatch: Dispatch, view: View) -> tuple[State, Sequence[Action]]:
-        return self._pass_on(state, view, [])
-
-    def on_join(self, state: State, client: int, view: View) -> tuple[State, Sequence[Action]]:
-        return self._pass_on(state, view, [])
-
-    def on_leave(self, state: State, client: int, view: View) -> tuple[State, Sequence[Action]]:
-        return state, []
-
-    def _pass_on(self, state: State, view: View, actions: list[Action]) -> tuple[State, Sequence[Action]]:
-        trains, sampling = hand_out(1 - view.in_flight, self.sampler, state.sampling, view, self.work, self.schedule)
-        return State(sampling, state.merged_this_round), [*actions, *trains]
+        return self.refill(replace(state, merged_this_round=0 if ends_round else count), view, [merge])

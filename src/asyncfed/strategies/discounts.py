@@ -3,24 +3,47 @@
 from __future__ import annotations
 
 from math import isfinite
-from typing import TypeAlias
+from typing import Protocol, runtime_checkable
 
 from asyncfed.core.errors import ConfigError
 from asyncfed.core.record import Config
+from asyncfed.registry import declare_part, register
 
 
+@runtime_checkable
+class Discount(Protocol):
+    """What a discount is: a frozen value with `weight(staleness)`, from 0 to 1, and 1 for a staleness of 0."""
+
+    def weight(self, staleness: int) -> float: ...
+
+
+declare_part("discount", Discount)
+
+
+@register("discount")
 class NoDiscount(Config, tag_field="kind", tag="constant"):
-    """`s(tau) = 1`."""
+    """No discount: `s(tau) = 1`, however stale.
+
+    >>> NoDiscount().weight(100)
+    1.0
+    """
 
     def weight(self, staleness: int) -> float:
+        """What an update of this staleness counts."""
         return 1.0
 
 
+@register("discount")
 class Polynomial(Config, tag_field="kind", tag="polynomial"):
-    """`s(tau) = (1 + tau)**-power`, power >= 0.
+    """The polynomial discount: `s(tau) = (1 + tau)**-power`.
+
+    Args:
+        power: how fast it falls, 0 or more; 0 is no discount.
 
     >>> Polynomial(power=0.5).weight(3)
     0.5
+
+    Xie, Koyejo & Gupta, "Asynchronous Federated Optimization", OPT 2020.
     """
 
     power: float = 0.5
@@ -30,14 +53,22 @@ class Polynomial(Config, tag_field="kind", tag="polynomial"):
             raise ConfigError(f"staleness power is {self.power}; it must be zero or positive.")
 
     def weight(self, staleness: int) -> float:
+        """What an update of this staleness counts."""
         return float((1 + staleness) ** -self.power)
 
 
+@register("discount")
 class Hinge(Config, tag_field="kind", tag="hinge"):
-    """`s(tau) = 1` up to `grace` versions, then `1 / (slope * (tau - grace) + 1)`.
+    """The hinge discount: `s(tau) = 1` up to `grace` versions, then `1 / (slope * (tau - grace) + 1)`.
+
+    Args:
+        slope: how fast it falls beyond the grace, 0 or more, per version.
+        grace: up to so many versions count in full, 0 or more.
 
     >>> [Hinge(slope=10, grace=4).weight(tau) for tau in (0, 4, 5)] == [1.0, 1.0, 1 / 11]
     True
+
+    Xie, Koyejo & Gupta, "Asynchronous Federated Optimization", OPT 2020.
     """
 
     slope: float = 10.0
@@ -48,7 +79,5 @@ class Hinge(Config, tag_field="kind", tag="hinge"):
             raise ConfigError(f"hinge slope {self.slope} and grace {self.grace} must be zero or positive.")
 
     def weight(self, staleness: int) -> float:
+        """What an update of this staleness counts."""
         return 1.0 if staleness <= self.grace else 1.0 / (self.slope * (staleness - self.grace) + 1.0)
-
-
-Discount: TypeAlias = NoDiscount | Polynomial | Hinge

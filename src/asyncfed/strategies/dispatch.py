@@ -1,16 +1,65 @@
-"""Keeping clients at work: what asynchronous strategies share."""
+"""Dispatch policies, written once: keep J tickets out, a cohort with a barrier, one client after another.
+
+A strategy takes one by inheriting from it and answers `on_update`; the policy does the rest of the hooks. Its fields
+are then `concurrency` (or `cohort_size`), `sampler`, `work` and `schedule`; its state is a `SamplerState` with what
+else it remembers.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Protocol, TypeVar, runtime_checkable
+
 from asyncfed.core.errors import ConfigError
-from asyncfed.core.types import Schedule, Start, Train, View, Work
-from asyncfed.strategies.samplers import Sampler, SamplerMemory
+from asyncfed.core.record import Record, replace
+from asyncfed.core.types import Action, Dispatch, Merge, Schedule, Start, Strategy, Train, Update, View, Work
+from asyncfed.registry import declare_part
+from asyncfed.strategies.samplers import Sampler
+
+Memory = TypeVar("Memory")
+
+declare_part("strategy", Strategy)
 
 
-def hand_out(
-    count: int, sampler: Sampler, memory: SamplerMemory, view: View, work: Work, schedule: Schedule
-) -> tuple[list[Train], SamplerMemory]:
-    """Up to `count` new tickets for whom the sampler names."""
+class SamplerState(Record, Generic[Memory]):
+    """What a policy remembers: the sampler's memory. Strategies add what they remember to it."""
+
+    sampling: Memory
+
+
+class DispatchPolicy(Record):
+    """How a strategy dispatches: `tickets` is how many are out at once, or the size of a cohort.
+
+    `manner` is "keep_busy" (a new ticket for each one that comes back), "cohort" (all come back before the next go out)
+    or "sequential" (one client after another). `merged_at_once` is how many updates make a version.
+    """
+
+    manner: Literal["keep_busy", "cohort", "sequential"]
+    tickets: int
+    merged_at_once: int = 1
+
+
+@runtime_checkable
+class Dispatching(Protocol):
+    """A strategy that says how it dispatches, with which sampler and schedule. All shipped ones do."""
+
+    @property
+    def dispatch(self) -> DispatchPolicy: ...
+    @property
+    def sampler(self) -> Sampler: ...
+    @property
+    def work(self) -> Work: ...
+    @property
+    def schedule(self) -> Schedule | None: ...
+    def round_size(self, num_clients: int) -> int:
+        """How many merged updates make a round."""
+        ...
+
+
+def draw_tickets(
+    count: int, sampler: Sampler, memory: Any, view: View, work: Work, schedule: Schedule | None
+) -> tuple[list[Train], Any]:
+    """Up to `count` new tickets for the clients that the sampler names, and the sampler's memory."""
     if count <= 0:
         return [], memory
     clients, memory = sampler.draw(memory, view, count)
@@ -19,18 +68,184 @@ def hand_out(
     return [Train(client, work, schedule) for client in clients], memory
 
 
-def check_crowd(field: str, wanted: int, sampler: Sampler, start: Start, num_clients: int) -> None:
+class _Policy:
+    """What all policies share. `state_class` is the strategy's state, made from the sampler's memory alone."""
+
+    __slots__ = ()
+    state_class: ClassVar[type[Any]] = SamplerState
+    sampler: Sampler
+    work: Work
+
+    @property
+    def state_type(self) -> type[Any]:
+        """The state's class, with the type of this sampler's memory filled in."""
+        filled: type[Any] = self.state_class[self.sampler.memory_type]
+        return filled
+
+    def on_leave(self, state: Any, client: int, view: View) -> tuple[Any, Sequence[Action]]:
+        """Nothing: the client's tickets are lost next, one by one."""
+        return state, ()
+
+
+class KeepBusy(_Policy):
+    """Keeps `concurrency` tickets out: for each that is reported or lost, a new one is dispatched at once."""
+
+    __slots__ = ()
+    schedule: Schedule
+
+    if TYPE_CHECKING:  # a field of the strategy, or a property
+
+        @property
+        def concurrency(self) -> int: ...
+
+    @property
+    def dispatch(self) -> DispatchPolicy:
+        """How this strategy dispatches."""
+        return DispatchPolicy("keep_busy", self.concurrency)
+
+    def round_size(self, num_clients: int) -> int:
+        """How many merged updates make a round: as many as are out at once."""
+        return self.concurrency
+
+    def check(self, num_clients: int) -> None:
+        """Refuse more tickets at once than this sampler can place among so many clients."""
+        check_tickets("concurrency", self.concurrency, self.sampler, self.work.start, num_clients)
+
+    def start(self, view: View) -> tuple[Any, Sequence[Action]]:
+        """The first tickets."""
+        return self.refill(self.state_class(self.sampler.start()), view, [])
+
+    def on_lost(self, state: Any, dispatch: Dispatch, view: View) -> tuple[Any, Sequence[Action]]:
+        """A new ticket in place of the lost one."""
+        return self.refill(state, view, [])
+
+    def on_join(self, state: Any, client: int, view: View) -> tuple[Any, Sequence[Action]]:
+        """More tickets, if there were not clients enough."""
+        return self.refill(state, view, [])
+
+    def refill(self, state: Any, view: View, actions: list[Action], held: int = 0) -> tuple[Any, Sequence[Action]]:
+        """Append the tickets that are missing; `held` reports wait to be merged and keep their places."""
+        missing = self.concurrency - view.in_flight - held
+        if missing > 0:
+            trains, sampling = draw_tickets(missing, self.sampler, state.sampling, view, self.work, self.schedule)
+            if sampling is not state.sampling:
+                state = replace(state, sampling=sampling)
+            actions.extend(trains)
+        return state, actions
+
+
+class OneByOne(KeepBusy):
+    """One client after another: a single ticket is out at a time."""
+
+    __slots__ = ()
+
+    @property
+    def concurrency(self) -> int:
+        """One."""
+        return 1
+
+    @property
+    def dispatch(self) -> DispatchPolicy:
+        """How this strategy dispatches."""
+        return DispatchPolicy("sequential", 1)
+
+
+class RoundState(SamplerState[Memory], Generic[Memory]):
+    """How many updates were merged in the present round."""
+
+    merged_this_round: int = 0
+
+
+class CohortState(SamplerState[Memory], Generic[Memory]):
+    """The reports of the present cohort: their tickets, and how many examples each client has."""
+
+    tickets: tuple[int, ...] = ()
+    examples: tuple[int, ...] = ()
+
+
+class Cohort(_Policy):
+    """Dispatches `cohort_size` tickets, waits until all are reported or lost, merges, and draws the next cohort."""
+
+    __slots__ = ()
+    state_class: ClassVar[type[Any]] = CohortState
+    cohort_size: int
+    schedule: Schedule | None
+
+    def job(self) -> tuple[Work, Schedule | None]:
+        """What every member of a cohort is asked to do, and the schedule of its rate."""
+        return self.work, self.schedule
+
+    def merges(self, tickets: tuple[int, ...], examples: tuple[int, ...]) -> Sequence[Action]:
+        """The merges of a complete cohort of at least one report, the last of which ends the round: one plain mean."""
+        return [mean_of_models(tickets, (1,) * len(tickets))]
+
+    @property
+    def dispatch(self) -> DispatchPolicy:
+        """How this strategy dispatches."""
+        return DispatchPolicy("cohort", self.cohort_size, self.cohort_size)
+
+    def round_size(self, num_clients: int) -> int:
+        """How many merged updates make a round: a cohort, if none is lost."""
+        return self.cohort_size
+
+    def check(self, num_clients: int) -> None:
+        """Refuse a cohort larger than this sampler can place among so many clients."""
+        check_tickets("cohort_size", self.cohort_size, self.sampler, self.job()[0].start, num_clients)
+
+    def start(self, view: View) -> tuple[Any, Sequence[Action]]:
+        """The first cohort."""
+        return self._next_cohort(self.sampler.start(), view, ())
+
+    def on_update(
+        self, state: CohortState[Any], update: Update, view: View
+    ) -> tuple[CohortState[Any], Sequence[Action]]:
+        """Collect the report; merge when it was the last."""
+        report = update.report
+        collected = CohortState(state.sampling, (*state.tickets, report.ticket), (*state.examples, report.num_examples))
+        return self._close_if_complete(collected, view)
+
+    def on_lost(
+        self, state: CohortState[Any], dispatch: Dispatch, view: View
+    ) -> tuple[CohortState[Any], Sequence[Action]]:
+        """Merge what there is, if it was the last ticket out."""
+        return self._close_if_complete(state, view)
+
+    def on_join(self, state: CohortState[Any], client: int, view: View) -> tuple[CohortState[Any], Sequence[Action]]:
+        """A new cohort, if nobody was there to work; else the client may be drawn into the next one."""
+        return self._close_if_complete(state, view)
+
+    def _close_if_complete(self, state: CohortState[Any], view: View) -> tuple[CohortState[Any], Sequence[Action]]:
+        if view.in_flight:
+            return state, ()
+        return self._next_cohort(
+            state.sampling, view, self.merges(state.tickets, state.examples) if state.tickets else ()
+        )
+
+    def _next_cohort(
+        self, sampling: Any, view: View, merges: Sequence[Action]
+    ) -> tuple[CohortState[Any], Sequence[Action]]:
+        trains, sampling = draw_tickets(self.cohort_size, self.sampler, sampling, view, *self.job())
+        return CohortState(sampling), [*merges, *trains]
+
+
+def mean_of_models(tickets: tuple[int, ...], counts: tuple[int, ...]) -> Merge:
+    """The end of a round: the mean of these models, each counting as often as `counts` says, in place of the model."""
+    total = sum(counts)
+    return Merge(tickets, tuple([n / total for n in counts]), 0.0, "model", None, ends_round=True)
+
+
+def check_tickets(field: str, tickets: int, sampler: Sampler, start: Start, num_clients: int) -> None:
     """Refuse more tickets at once than there are clients, unless busy clients may queue them and it makes sense."""
-    if wanted < 1:
-        raise ConfigError(f"strategy.{field} is {wanted}; at least 1 client must be at work.")
-    if wanted > num_clients and not sampler.queues:
+    if tickets < 1:
+        raise ConfigError(f"strategy.{field} is {tickets}; at least 1 client must be at work.")
+    if tickets > num_clients and not sampler.queues:
         raise ConfigError(
-            f"strategy.{field} is {wanted}, but there are only {num_clients} clients and this sampler gives each one "
+            f"strategy.{field} is {tickets}, but there are only {num_clients} clients and this sampler gives each one "
             f"ticket at a time. Set {field} to at most {num_clients}, or use a sampler that queues (uniform_all)."
         )
     if start == "own" and sampler.queues:
         raise ConfigError(
-            "strategy.sampler hands tickets to busy clients too, but clients start from their own model, which is "
+            "strategy.sampler gives tickets to busy clients too, but clients start from their own model, which is "
             'still changing while they are busy. Use the sampler uniform_idle, or work.start = "server".'
         )
 

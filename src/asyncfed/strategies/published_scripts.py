@@ -1,79 +1,60 @@
-"""What the paper's published scripts do, which is not what the paper's text says.
-
-Both modes are barrier rounds of J clients drawn without replacement, and no client ever downloads: each trains on from
-its own model for ever, and the server only mixes what it is shown. Once the whole cohort has reported, in the order in
-which it was drawn:
-
-    mode "afl"    x = (x + w_i) / 2    for each of them in turn
-    mode "sync"   x = (1/J) sum_i w_i
-
-Without a `schedule`, the rate is the scripts': in mode "afl" it decays with the local epoch and the last round's delay
-spread (`DelayAware`), in mode "sync" it is constant. Use it to reproduce the published curves; use `AFL` to run the
-algorithm.
-"""
+"""What the paper's published scripts do, which is not what the paper's text says."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Literal
 
-from asyncfed.core.record import Config, Record, replace
-from asyncfed.core.types import Action, Dispatch, Merge, Update, View, Work
-from asyncfed.strategies.dispatch import check_crowd, hand_out
-from asyncfed.strategies.samplers import Sampler, SamplerMemory, UniformIdle
-from asyncfed.strategies.schedules import ConstantRate, DelayAware, RateSchedule
+from asyncfed.core.record import Config, replace
+from asyncfed.core.types import Action, Merge, Schedule, Work
+from asyncfed.registry import register
+from asyncfed.strategies.dispatch import Cohort
+from asyncfed.strategies.samplers import Sampler, UniformIdle
+from asyncfed.strategies.schedules import ConstantRate, DelayAware
 
-RATE_OF_MODE: dict[str, RateSchedule] = {"afl": DelayAware(), "sync": ConstantRate()}
-
-
-class State(Record):
-    sampling: SamplerMemory = None
-    tickets: tuple[int, ...] = ()
+SCHEDULE_OF_MODE: dict[str, Schedule] = {"afl": DelayAware(), "sync": ConstantRate()}
 
 
-class PublishedScripts(Config, tag_field="kind", tag="published_scripts"):
+@register("strategy")
+class PublishedScripts(Cohort, Config, tag_field="kind", tag="published_scripts"):
+    """The paper's published scripts: barrier rounds in which no client ever downloads.
+
+    Both modes draw J clients without replacement; each trains on from its own model for ever, and the server only mixes
+    what it is sent. Once the whole cohort has reported, in the order in which it was drawn:
+
+        mode "afl"    x = (x + w_i) / 2    for each of them in turn
+        mode "sync"   x = (1/J) sum_i w_i
+
+    Use it to reproduce the published curves; use `AFL` to run the algorithm.
+
+    Args:
+        mode: "afl" or "sync".
+        cohort_size: J, 1 or more and at most the number of clients.
+        sampler: which clients make a cohort.
+        work: what each client is asked to do; it starts from the client's own model, whatever `work.start` says.
+        schedule: how the learning rate follows rounds and delays; None for the scripts' own: in mode "afl" it decays
+            with the local epoch and the last round's delay spread (`DelayAware`), in mode "sync" it is constant.
+
+    >>> PublishedScripts().job()[0].start
+    'own'
+
+    Forootani & Iervolino's published code, as it runs.
+    """
+
     mode: Literal["afl", "sync"] = "afl"
     cohort_size: int = 5
     sampler: Sampler = UniformIdle()
     work: Work = Work(start="own")
-    schedule: RateSchedule | None = None
+    schedule: Schedule | None = None
 
-    @property
-    def state_type(self) -> type[State]:
-        return State
+    def job(self) -> tuple[Work, Schedule | None]:
+        """The work, from the client's own model, at the scripts' rate."""
+        work = self.work if self.work.start == "own" else replace(self.work, start="own")
+        return work, self.schedule or SCHEDULE_OF_MODE[self.mode]
 
-    def check(self, num_clients: int) -> None:
-        check_crowd("cohort_size", self.cohort_size, self.sampler, "own", num_clients)
-
-    def start(self, view: View) -> tuple[State, Sequence[Action]]:
-        return self._next_round(self.sampler.start(), view, [])
-
-    def on_update(self, state: State, update: Update, view: View) -> tuple[State, Sequence[Action]]:
-        return self._close_if_complete(State(state.sampling, (*state.tickets, update.report.ticket)), view)
-
-    def on_lost(self, state: State, dispatch: Dispatch, view: View) -> tuple[State, Sequence[Action]]:
-        return self._close_if_complete(state, view)
-
-    def on_join(self, state: State, client: int, view: View) -> tuple[State, Sequence[Action]]:
-        return self._close_if_complete(state, view)
-
-    def on_leave(self, state: State, client: int, view: View) -> tuple[State, Sequence[Action]]:
-        return state, []
-
-    def _close_if_complete(self, state: State, view: View) -> tuple[State, Sequence[Action]]:
-        if view.in_flight:
-            return state, []
-        return self._next_round(state.sampling, view, self._merges(state.tickets))
-
-    def _merges(self, tickets: tuple[int, ...]) -> list[Action]:
+    def merges(self, tickets: tuple[int, ...], examples: tuple[int, ...]) -> Sequence[Action]:
+        """One after another by halves, or all in one mean."""
         drawn = tuple(sorted(tickets))  # tickets are numbered in the order of the draw
         if self.mode == "sync":
-            equal = (1.0 / max(1, len(drawn)),) * len(drawn)
-            return [Merge(drawn, equal, 0.0, "model", None, ends_round=True)] if drawn else []
+            return super().merges(drawn, examples)
         return [Merge((t,), (0.5,), 0.5, "model", None, ends_round=t == drawn[-1]) for t in drawn]
-
-    def _next_round(self, sampling: SamplerMemory, view: View, actions: list[Action]) -> tuple[State, Sequence[Action]]:
-        work = self.work if self.work.start == "own" else replace(self.work, start="own")
-        rate = self.schedule or RATE_OF_MODE[self.mode]
-        trains, sampling = hand_out(self.cohort_size, self.sampler, sampling, view, work, rate)
-        return State(sampling), [*actions, *trains]

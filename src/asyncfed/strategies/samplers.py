@@ -1,17 +1,46 @@
-"""Who works next. A sampler is a frozen value: `start()` gives its memory, `draw` takes it and gives it back.
-
-`draw(memory, view, k)` answers with at most k clients; fewer when there are not enough. A sampler that `queues` may
-name busy clients: they keep the ticket in their queue and work on it later, from the model handed out with it.
-"""
+"""Which clients work next. A sampler is a frozen value: `start()` gives its memory, `draw` takes and returns it."""
 
 from __future__ import annotations
 
 from math import isfinite
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from asyncfed.core.errors import ConfigError
 from asyncfed.core.record import Config, Record
 from asyncfed.core.types import Pool, Rng, View
+from asyncfed.registry import declare_part, register
+
+
+@runtime_checkable
+class Sampler(Protocol):
+    """What a sampler is; any part with these members is one, and `register("sampler")` makes it known by its kind.
+
+    `draw(memory, view, k)` answers with at most k clients, fewer when there are not enough, and with the memory for the
+    next draw. A sampler that `queues` may name busy clients: they keep the ticket in their queue and work on it later,
+    from the model they were sent with it. The memory is a value of the type `memory_type` (`type(None)` if there is
+    nothing to remember) that JSON can hold, so that a run can be saved and resumed.
+    """
+
+    @property
+    def queues(self) -> bool: ...
+    @property
+    def memory_type(self) -> Any: ...
+    def start(self) -> Any: ...
+    def draw(self, memory: Any, view: View, k: int) -> tuple[list[int], Any]: ...
+
+
+declare_part("sampler", Sampler)
+
+
+@runtime_checkable
+class PredictableSampler(Sampler, Protocol):
+    """A sampler whose draws have a formula, so that participation can be predicted without a simulation.
+
+    `draw_weights(num_clients, tickets)` answers with each client's weight in a draw while so many tickets are out, or
+    raises `ConfigError` and says why there is no formula.
+    """
+
+    def draw_weights(self, num_clients: int, tickets: int) -> tuple[float, ...]: ...
 
 
 def distinct_positions(rng: Rng, n: int, k: int) -> list[int]:
@@ -25,12 +54,21 @@ def distinct_positions(rng: Rng, n: int, k: int) -> list[int]:
     return chosen
 
 
+@register("sampler")
 class UniformIdle(Config, tag_field="kind", tag="uniform_idle"):
-    """Uniform without replacement among the idle clients: the paper's sampling."""
+    """Uniform without replacement among the idle clients: the paper's sampling.
+
+    >>> UniformIdle().queues
+    False
+    """
 
     @property
     def queues(self) -> bool:
         return False
+
+    @property
+    def memory_type(self) -> Any:
+        return type(None)
 
     def start(self) -> None:
         return None
@@ -41,13 +79,28 @@ class UniformIdle(Config, tag_field="kind", tag="uniform_idle"):
             return [idle[view.rng.below(count)]], None
         return [idle[place] for place in distinct_positions(view.rng, count, k)], None
 
+    def draw_weights(self, num_clients: int, tickets: int) -> tuple[float, ...]:
+        """The same for all."""
+        return (1.0,) * num_clients
 
+
+@register("sampler")
 class UniformAll(Config, tag_field="kind", tag="uniform_all"):
-    """Uniform over all clients, busy or not: a busy one queues the ticket (queueing analyses of asynchronous SGD)."""
+    """Uniform over all clients, busy or not: a busy one queues the ticket (queueing analyses of asynchronous SGD).
+
+    >>> UniformAll().queues
+    True
+
+    Leconte et al., "Queuing dynamics of asynchronous federated learning", AISTATS 2024.
+    """
 
     @property
     def queues(self) -> bool:
         return True
+
+    @property
+    def memory_type(self) -> Any:
+        return type(None)
 
     def start(self) -> None:
         return None
@@ -57,12 +110,20 @@ class UniformAll(Config, tag_field="kind", tag="uniform_all"):
         n = len(clients)
         return [clients[view.rng.below(n)] for _ in range(k if n else 0)], None
 
+    def draw_weights(self, num_clients: int, tickets: int) -> tuple[float, ...]:
+        """The same for all."""
+        return (1.0,) * num_clients
 
+
+@register("sampler")
 class ShortestQueue(Config, tag_field="kind", tag="shortest_queue"):
     """Whoever holds the fewest tickets, ties drawn uniformly, nobody more than `depth`: work fetched ahead.
 
-    A client then goes on at once with the next ticket while its last report travels. Costs as much as there are
-    clients whenever nobody is idle.
+    A client then goes on at once with the next ticket while its last report travels. The cost of a draw grows with
+    the number of clients whenever nobody is idle.
+
+    Args:
+        depth: the most tickets a client may hold, 1 or more.
     """
 
     depth: int = 2
@@ -74,6 +135,10 @@ class ShortestQueue(Config, tag_field="kind", tag="shortest_queue"):
     @property
     def queues(self) -> bool:
         return self.depth > 1
+
+    @property
+    def memory_type(self) -> Any:
+        return type(None)
 
     def start(self) -> None:
         return None
@@ -95,21 +160,30 @@ class ShortestQueue(Config, tag_field="kind", tag="shortest_queue"):
             chosen.append(client)
         return chosen, None
 
+    def draw_weights(self, num_clients: int, tickets: int) -> tuple[float, ...]:
+        """The same for all."""
+        return (1.0,) * num_clients
+
 
 class Cycle(Record):
-    """Where a cyclic sampler is: the order of this cycle, how far it got, and whom it had to pass over as busy."""
+    """The memory of a cyclic sampler: the order of this cycle, the position in it, and clients passed over as busy."""
 
     order: tuple[int, ...] = ()
     position: int = 0
     passed_over: tuple[int, ...] = ()
 
 
+@register("sampler")
 class ShuffledCycle(Config, tag_field="kind", tag="shuffled_cycle"):
-    """Each client once per cycle, in an order shuffled anew each time; who is busy at its turn comes when idle."""
+    """Each client once per cycle, in an order shuffled anew each time; one that is busy at its turn comes when idle."""
 
     @property
     def queues(self) -> bool:
         return False
+
+    @property
+    def memory_type(self) -> Any:
+        return Cycle
 
     def start(self) -> Cycle:
         return Cycle()
@@ -139,11 +213,24 @@ class ShuffledCycle(Config, tag_field="kind", tag="shuffled_cycle"):
         view.rng.shuffle(order)
         return tuple(order)
 
+    def draw_weights(self, num_clients: int, tickets: int) -> tuple[float, ...]:
+        """The same for all, where one ticket is out at a time."""
+        if tickets > 1:
+            raise ConfigError(
+                "the sampler shuffled_cycle gives each client one turn per cycle, so every share is 1/C; how fast and "
+                "how stale that is has no formula. Simulate it, or predict with uniform_idle or uniform_all."
+            )
+        return (1.0,) * num_clients
 
+
+@register("sampler")
 class Weighted(Config, tag_field="kind", tag="weighted"):
     """Client c with probability proportional to `weights[c]`; a client beyond the list counts as the mean weight.
 
-    `busy = "skip"`: only among idle clients, without replacement. `busy = "queue"`: among all, with replacement.
+    Args:
+        weights: one for each client by number, finite and 0 or more, not all 0.
+        busy: "skip" draws among idle clients only, without replacement; "queue" among all, with replacement.
+
     Drawn by rejection (cost independent of the number of clients while weights are comparable), falling back to
     an exact scan when the weights are so uneven that rejection would take long. Both give the same distribution.
     """
@@ -163,6 +250,10 @@ class Weighted(Config, tag_field="kind", tag="weighted"):
     @property
     def queues(self) -> bool:
         return self.busy == "queue"
+
+    @property
+    def memory_type(self) -> Any:
+        return tuple[float, float]
 
     def start(self) -> tuple[float, float]:
         return max(self.weights), sum(self.weights) / len(self.weights)
@@ -197,18 +288,28 @@ class Weighted(Config, tag_field="kind", tag="weighted"):
                 return client
         return max(left, key=lambda client: self._weight(client, mean))  # rounding let the mark run past the end
 
+    def draw_weights(self, num_clients: int, tickets: int) -> tuple[float, ...]:
+        """Each client's own; the mean for clients beyond the list."""
+        mean = sum(self.weights) / len(self.weights)
+        return tuple([self._weight(client, mean) for client in range(num_clients)])
 
+
+@register("sampler")
 class Fair(Config, tag_field="kind", tag="fair"):
-    """Among idle clients, those who were handed the fewest tickets so far; who comes first among equals is drawn.
+    """Among idle clients, those with the fewest tickets so far; ties are broken at random.
 
-    Uniform sampling hears fast clients more often, for they are idle more often. This evens the numbers out as far as
-    slow clients can keep up; who joins late is preferred until it has caught up. Its cost grows with the number of
-    clients.
+    Uniform sampling draws fast clients more often, because they are idle more often. This keeps the numbers equal as
+    far as slow clients can keep up; a client that joins late is preferred until it has caught up. The cost of a draw
+    grows with the number of clients.
     """
 
     @property
     def queues(self) -> bool:
         return False
+
+    @property
+    def memory_type(self) -> Any:
+        return tuple[float, ...]
 
     def start(self) -> tuple[float, ...]:
         return ()
@@ -223,6 +324,9 @@ class Fair(Config, tag_field="kind", tag="fair"):
             counts[client] += 1.0
         return chosen, tuple(counts)
 
-
-SamplerMemory: TypeAlias = Cycle | tuple[float, ...] | None
-Sampler: TypeAlias = UniformIdle | UniformAll | ShortestQueue | ShuffledCycle | Weighted | Fair
+    def draw_weights(self, num_clients: int, tickets: int) -> tuple[float, ...]:
+        """There is no formula."""
+        raise ConfigError(
+            "the sampler fair makes the numbers of tickets equal as it goes, so every share tends to 1/C; how fast and "
+            "how stale that is has no formula. Simulate it, or predict with uniform_idle or uniform_all."
+        )

@@ -1,0 +1,89 @@
+"""What strategies that wrap another one share: its settings, changing the weights of its merges, what it is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from sys import maxsize
+from typing import Any
+
+from asyncfed.core.errors import ConfigError
+from asyncfed.core.record import replace
+from asyncfed.core.types import Merge, Schedule, Strategy, View, Work
+from asyncfed.strategies.dispatch import Dispatching, DispatchPolicy
+from asyncfed.strategies.samplers import Sampler
+
+
+class Wrapper:
+    """A strategy around `strategy`: it dispatches as that one does, and fits as many clients."""
+
+    __slots__ = ()
+    strategy: Strategy
+
+    @property
+    def work(self) -> Work:
+        """The wrapped strategy's."""
+        return self.strategy.work
+
+    @property
+    def dispatch(self) -> DispatchPolicy:
+        """The wrapped strategy's."""
+        return self._dispatching().dispatch
+
+    @property
+    def sampler(self) -> Sampler:
+        """The wrapped strategy's."""
+        return self._dispatching().sampler
+
+    @property
+    def schedule(self) -> Schedule | None:
+        """The wrapped strategy's."""
+        return self._dispatching().schedule
+
+    def round_size(self, num_clients: int) -> int:
+        """The wrapped strategy's."""
+        return self._dispatching().round_size(num_clients)
+
+    def check(self, num_clients: int) -> None:
+        """Refuse what the wrapped strategy refuses."""
+        self.strategy.check(num_clients)
+
+    def _dispatching(self) -> Dispatching:
+        """An AttributeError says that this wrapper, too, does not say how it dispatches."""
+        if not isinstance(self.strategy, Dispatching):
+            raise AttributeError(f"{type(self.strategy).__name__} does not say how it dispatches.")
+        return self.strategy
+
+
+def scale_weights(merge: Merge, factors: Mapping[int, float]) -> Merge:
+    """The merge with the weights of some tickets multiplied by `factors[ticket]`, at most 1 where models are mixed.
+
+    What a mean of models (`keep` 0) loses is shared among its members; what a mixed model loses, the server's keeps.
+
+    >>> scale_weights(Merge((7,), (0.5,), 0.5, "model"), {7: 0.5})
+    Merge(tickets=(7,), weights=(0.25,), keep=0.75, of='model', combiner=None, ends_round=False)
+    """
+    if not factors.keys() & set(merge.tickets):
+        return merge
+    weights = [w * factors.get(t, 1.0) for t, w in zip(merge.tickets, merge.weights, strict=True)]
+    if merge.of == "delta" or merge.combiner is not None:
+        return replace(merge, weights=tuple(weights))
+    if merge.keep == 0.0:
+        total = sum(weights)
+        if not total > 0:
+            raise ConfigError(f"all {len(weights)} updates of a merge have weight 0, so they have no mean.")
+        return replace(merge, weights=tuple([w / total for w in weights]))
+    weights = [min(1.0, w) for w in weights]
+    return replace(merge, weights=tuple(weights), keep=1.0 - sum(weights))
+
+
+class BusyView:
+    """A view in which more tickets seem to be out: `held` more, or None for so many that none are missing."""
+
+    __slots__ = ("_view", "in_flight")
+
+    def __init__(self, view: View, held: int | None) -> None:
+        self._view = view
+        self.in_flight = maxsize if held is None else view.in_flight + held
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._view, name)

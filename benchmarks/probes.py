@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from time import process_time
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from asyncfed.core.types import Work
 from asyncfed.problems.linear import Linear
+from asyncfed.problems.protocol import Jobs
 
 
 class Call(NamedTuple):
     """One call of `local_train_many`, and its answer."""
 
-    starts: np.ndarray
-    clients: Sequence[int]
-    works: Sequence[Work]
-    keys: Sequence[int]
+    jobs: Jobs
     trained: np.ndarray
 
 
@@ -34,18 +30,11 @@ class Probe:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._problem, name)
 
-    def local_train_many(
-        self,
-        starts: np.ndarray,
-        clients: Sequence[int],
-        works: Sequence[Work],
-        keys: Sequence[int],
-        threads: int = 1,
-        overwrite: bool = False,
-    ) -> np.ndarray:
+    def local_train_many(self, jobs: Jobs, threads: int = 1) -> np.ndarray:
+        kept = jobs._replace(overwrite=False)
         began = process_time()
-        trained = self._problem.local_train_many(starts, clients, works, keys, threads)
+        trained = self._problem.local_train_many(kept, threads)
         self.seconds += process_time() - began
         if self._keep_calls:
-            self.calls.append(Call(starts, clients, works, keys, trained.copy()))
+            self.calls.append(Call(kept, trained.copy()))
         return trained

@@ -9,6 +9,7 @@ import numpy as np
 import asyncfed as af
 from asyncfed.kernels.losses import loss_code
 from asyncfed.kernels.sgd import LocalSgd, Tasks
+from asyncfed.problems.protocol import Jobs
 from benchmarks.measure import best_in_turn
 from benchmarks.outcome import Line, Outcome
 from benchmarks.probes import Call, Probe
@@ -27,7 +28,7 @@ def measure(rounds: int = 400, repeats: int = 15) -> Outcome:
     kernel = LocalSgd(
         data.x, data.y, data.offsets, loss_code(model.loss), model.l2, model.penalize_bias, model.fit_bias
     )
-    trainings = [(call.starts, _tasks(call)) for call in probe.calls]
+    trainings = [(call.jobs.starts, _tasks(call.jobs)) for call in probe.calls]
     _check_same(kernel, trainings, probe.calls)
 
     def bare() -> None:
@@ -36,7 +37,7 @@ def measure(rounds: int = 400, repeats: int = 15) -> Outcome:
 
     best = best_in_turn({"run": partial(af.run, experiment, problem=problem, threads=1), "kernel": bare}, repeats)
     run, alone = best["run"].cpu, best["kernel"].cpu
-    trained = sum(len(call.clients) for call in probe.calls)
+    trained = sum(len(call.jobs.clients) for call in probe.calls)
     per_update = {"run": run / trained * 1e6, "kernel": alone / trained * 1e6}
     measured = f"{per_update['run']:.1f} of which kernel {per_update['kernel']:.1f} µs/update"
     numbers = {"ratio": run / alone, "cpu_us_per_update": per_update, "tasks_per_call": trained / len(probe.calls)}
@@ -44,11 +45,11 @@ def measure(rounds: int = 400, repeats: int = 15) -> Outcome:
     return Outcome([line], numbers)
 
 
-def _tasks(call: Call) -> Tasks:
+def _tasks(jobs: Jobs) -> Tasks:
     return Tasks(
-        np.array(call.clients, np.int64),
-        np.array(call.keys, np.uint64),
-        np.array([(w.epochs, w.batch_size, w.learning_rate, w.decay, w.proximal) for w in call.works], np.float64),
+        np.array(jobs.clients, np.int64),
+        np.array(jobs.keys, np.uint64),
+        np.array([(w.epochs, w.batch_size, w.learning_rate, w.decay, w.proximal) for w in jobs.works], np.float64),
     )
 
 

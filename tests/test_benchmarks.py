@@ -139,7 +139,7 @@ def test_a_probed_problem_trains_as_the_problem_itself():
     probe = probes.Probe(problem, keep_calls=True)
     probed, plain = (af.run(experiment, problem=p, threads=1) for p in (probe, problem))
     assert probed.sha256 == plain.sha256
-    assert sum(len(call.clients) for call in probe.calls) >= 10
+    assert sum(len(call.jobs.clients) for call in probe.calls) >= 10
 
 
 def test_jobs_are_run_in_turn_and_the_first_time_does_not_count():

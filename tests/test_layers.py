@@ -136,7 +136,6 @@ KNOWS_THE_CLOCK = ("kernels/threads.py", "live/local/")
 BEING_MOVED = {
     "flower/node_program.py",
     "runs/result.py",
-    "runs/workers.py",
     "__init__.py",
 }
 """Modules that do not fit the map yet."""

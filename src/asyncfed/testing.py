@@ -22,7 +22,7 @@ from asyncfed.core.random import Stream, draw_key, purpose_key
 from asyncfed.core.server import Server
 from asyncfed.core.types import Dispatch, Output, Report, Strategy, Work
 from asyncfed.delays import DelayModel, Timing, check_timing
-from asyncfed.problems.protocol import Problem
+from asyncfed.problems.protocol import Jobs, Problem
 
 __all__ = ["check_delay", "check_problem", "check_strategy"]
 
@@ -317,7 +317,7 @@ def _check_training(problem: Problem, points: list[np.ndarray], seed: int) -> No
         assert np.array_equal(trained, again), "local_train is not repeatable: draw from `key` and from nothing else."
         alone.append(trained)
     for threads in (1, 2):
-        together = problem.local_train_many(np.array(points), clients, works, keys, threads=threads)
+        together = problem.local_train_many(Jobs(np.array(points), clients, works, keys), threads)
         same = np.array_equal(np.array(alone), together)
         assert same, f"local_train_many with {threads} threads differs from local_train one by one."
 

@@ -12,6 +12,7 @@ from asyncfed.flower.messages import pack_model, unpack_introduction, unpack_mod
 from asyncfed.flower.node_program import alone, carry_out, make_client_app, own_part
 from asyncfed.live.wire import Result, Task, WireError
 from asyncfed.problems.linear import LinearModel
+from asyncfed.problems.protocol import Jobs
 
 TASK = Task(session="secret", ticket=7, base_version=3, work=Work(epochs=2), key=99, dtype="<f8")
 
@@ -93,8 +94,8 @@ def test_held_out_rows_measure_the_model_and_nothing_else(experiment):
     "compute",
     [
         lambda problem: problem.local_train(np.zeros(11), 0, Work(), 0),
-        lambda problem: problem.local_train_many(np.zeros((1, 11)), [0], [Work()], [0]),
-        lambda problem: problem.local_path_moments(np.zeros((1, 11)), [0], [Work()], [0]),
+        lambda problem: problem.local_train_many(Jobs(np.zeros((1, 11)), [0], [Work()], [0])),
+        lambda problem: problem.local_path_moments(Jobs(np.zeros((1, 11)), [0], [Work()], [0])),
         lambda problem: problem.client_loss(np.zeros(11), 0),
         lambda problem: problem.client_losses(np.zeros(11)),
         lambda problem: problem.gradient(np.zeros(11), 0),

@@ -15,6 +15,7 @@ from asyncfed.kernels import reference
 from asyncfed.kernels.losses import CLASSIFICATION_LOSSES, LOSS_CODES, loss_values
 from asyncfed.problems import linear
 from asyncfed.problems.linear import Linear, LinearModel
+from asyncfed.problems.protocol import Jobs
 
 
 class Packed:
@@ -100,7 +101,7 @@ def test_many_trainings_are_the_single_ones_to_the_last_bit(dtype, same):
     works = [shared] * 6 if same else [Work(epochs=1 + k, batch_size=3 + k, proximal=0.1 * k) for k in range(6)]
     starts = np.random.default_rng(1).normal(size=(6, 5))
     clients, keys = [2, 0, 1, 1, 0, 2], [2**64 - 1 - k for k in range(6)]
-    many = problem.local_train_many(starts, clients, works, keys, threads=2)
+    many = problem.local_train_many(Jobs(starts, clients, works, keys), threads=2)
     assert many.dtype == dtype
     for k in range(6):
         alone = problem.local_train(starts[k], clients[k], works[k], keys[k])
@@ -109,8 +110,9 @@ def test_many_trainings_are_the_single_ones_to_the_last_bit(dtype, same):
 
 def test_no_tasks_give_no_params():
     problem = Linear(random_clients())
-    assert problem.local_train_many(np.empty((0, 5)), [], [], []).shape == (0, 5)
-    assert [part.shape for part in problem.local_path_moments(np.empty((0, 5)), [], [], [])] == [(0,), (0, 5), (0,)]
+    none = Jobs(np.empty((0, 5)), [], [], [])
+    assert problem.local_train_many(none).shape == (0, 5)
+    assert [part.shape for part in problem.local_path_moments(none)] == [(0,), (0, 5), (0,)]
 
 
 @pytest.mark.parametrize("count", [3, linear._MOST_KEPT + 1])
@@ -120,7 +122,7 @@ def test_equal_works_train_alike_call_after_call_whether_or_not_they_are_one_obj
     starts = np.random.default_rng(1).normal(size=(count, 5))
     shared = [Work(learning_rate=0.5)] * count
     first, again, apart, other = (
-        problem.local_train_many(starts, clients, works, keys).tobytes()
+        problem.local_train_many(Jobs(starts, clients, works, keys)).tobytes()
         for works in (
             shared,
             shared,
@@ -138,7 +140,7 @@ def test_drift_from_the_moments_is_that_of_every_point_of_the_path():
     starts, server = rng.normal(size=(3, 5)), rng.normal(size=5)
     works = [Work(epochs=1 + k, batch_size=8, learning_rate=0.05, decay=0.5, proximal=0.2 * k) for k in range(3)]
     clients, keys = [2, 0, 2], [7, 8, 9]
-    steps, sums, squares = problem.local_path_moments(starts, clients, works, keys, threads=2)
+    steps, sums, squares = problem.local_path_moments(Jobs(starts, clients, works, keys), threads=2)
     gaps = starts - server
     measured = squares + 2 * (sums * gaps).sum(axis=1) + steps * (gaps**2).sum(axis=1)
     for k, (client, work) in enumerate(zip(clients, works, strict=True)):
@@ -223,9 +225,9 @@ def test_errors_name_the_fault():
     with pytest.raises(ConfigError, match=r"There is no client -1; clients are 0 … 2"):
         problem.client_loss(problem.init(0), -1)
     with pytest.raises(ConfigError, match="2 clients but 1 works"):
-        problem.local_train_many(np.zeros((2, 5)), [0, 1], [Work()], [0, 1])
+        problem.local_train_many(Jobs(np.zeros((2, 5)), [0, 1], [Work()], [0, 1]))
     with pytest.raises(DataError, match=r"keys has shape \(1,\) and work \(2, 5\); 2 tasks need \(2,\) and \(2, 5\)"):
-        problem.local_path_moments(np.zeros((2, 5)), [0, 1], [Work()] * 2, [0])
+        problem.local_path_moments(Jobs(np.zeros((2, 5)), [0, 1], [Work()] * 2, [0]))
     with pytest.raises(ConfigError, match='Did you mean "torch"'):
         problem.init(0, how="torc")
 

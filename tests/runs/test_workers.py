@@ -9,6 +9,7 @@ import pytest
 import asyncfed as af
 from asyncfed.core.errors import ConfigError
 from asyncfed.testing import check_problem
+from asyncfed.problems.protocol import Jobs
 
 
 def test_workers_change_nothing(small):
@@ -35,10 +36,8 @@ def test_clients_are_served_as_without_workers(small):
         run = af.run(experiment, problem=pooled)
     for name, column in alone.clients.columns.items():  # the pool is gone; models alone are trained in this process
         np.testing.assert_array_equal(run.clients[name], column)
-    work, start = experiment.strategy.work, np.stack([problem.init(0)] * 2)
-    for ours, theirs in zip(
-        *(p.local_path_moments(start, [0, 1], [work] * 2, [5, 6]) for p in (pooled, problem)), strict=True
-    ):
+    jobs = Jobs(np.stack([problem.init(0)] * 2), [0, 1], [experiment.strategy.work] * 2, [5, 6])
+    for ours, theirs in zip(*(p.local_path_moments(jobs) for p in (pooled, problem)), strict=True):
         np.testing.assert_array_equal(ours, theirs)
 
 
@@ -48,7 +47,7 @@ def replace_loss(experiment):
 
 
 class Speechless(af.problems.Linear):
-    """One that does not say how it serves single clients."""
+    """One that does not measure a model on single clients."""
 
     client_scores = None
 
@@ -56,7 +55,7 @@ class Speechless(af.problems.Linear):
 def test_a_problem_that_cannot_score_clients_says_so_through_workers(small):
     with af.Workers(Speechless(small().clients()), 1) as pooled:
         run = af.run(small(), problem=pooled)
-    with pytest.raises(ConfigError, match="Speechless does not say how it serves single clients"):
+    with pytest.raises(ConfigError, match="Speechless does not measure a model on single clients"):
         _ = run.clients
     assert run.known_clients is None
 

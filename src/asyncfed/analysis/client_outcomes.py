@@ -4,24 +4,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from typing import Any, Protocol, cast
+from typing import Any
 
 import numpy as np
 
 from asyncfed.analysis.client_table import ClientTable, worst_tenth
-from asyncfed.core.errors import ConfigError, DataError
+from asyncfed.core.errors import DataError
 from asyncfed.core.random import draw_key, purpose_key
 from asyncfed.core.record import replace
 from asyncfed.experiment import Experiment
-from asyncfed.problems.protocol import Problem, ScoresClients
+from asyncfed.problems.protocol import Jobs, Problem, ScoringProblem, as_scoring_problem
 from asyncfed.store.schema import DISPATCH, MERGE
 
 MOST_OPTIMA = 1000
 """Finding a client's optimum takes about a millisecond."""
-
-
-class ScoringProblem(Problem, ScoresClients, Protocol):
-    """A problem that can say how it serves single clients."""
 
 
 def local_performance(
@@ -40,18 +36,8 @@ def local_performance(
     `alone − loss`, positive where federating paid. `weight` is the client's effective weight in what was minimised:
     its share of all weights that merges gave; see `weights_in_merges`.
     """
-    able = scoring(problem)
+    able = as_scoring_problem(problem)
     return _table(experiment, able, params, merges, weights_in_merges(events, able.num_clients), threads)
-
-
-def scoring(problem: Problem) -> ScoringProblem:
-    """The problem, if it can say how it serves single clients."""
-    if not isinstance(problem, ScoresClients):
-        raise ConfigError(
-            f"{type(problem).__name__} does not say how it serves single clients. Give it `parts`, `client_names`, "
-            "`client_scores` and `client_optimum`, see asyncfed.problems.protocol.ScoresClients."
-        )
-    return cast(ScoringProblem, problem)
 
 
 def _table(
@@ -104,7 +90,7 @@ def models_alone(
         key = purpose_key(experiment.seed, "alone")
         keys = [draw_key(key, client, 0) for client in left]
         longer = replace(work, epochs=epochs, proximal=0.0, start="server")
-        models[left] = problem.local_train_many(models[left], left, [longer] * len(left), keys, threads)
+        models[left] = problem.local_train_many(Jobs(models[left], left, [longer] * len(left), keys), threads)
     for client, model in own.items():
         if model is not None:
             models[client] = model

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from asyncfed.engine.trajectory import MergedTicket
-from asyncfed.problems.protocol import Problem
+from asyncfed.problems.protocol import Jobs, Problem
 from asyncfed.theory.pathwise import TicketMap
 
 AT_ONCE = 4096
@@ -74,11 +74,11 @@ def _rates(problem: Problem, ticket: MergedTicket) -> np.ndarray:
 def _trained(problem: Problem, tickets: Sequence[MergedTicket], points: np.ndarray, threads: int) -> np.ndarray:
     """Every ticket's work done from every point: (tickets, points, params), in double precision."""
     count = len(points)
-    trained = problem.local_train_many(
+    jobs = Jobs(
         np.tile(points, (len(tickets), 1)),
         [k.client for k in tickets for _ in range(count)],
         [k.work for k in tickets for _ in range(count)],
         [k.key for k in tickets for _ in range(count)],
-        threads,
     )
+    trained = problem.local_train_many(jobs, threads)
     return trained.astype(np.float64).reshape(len(tickets), count, -1)

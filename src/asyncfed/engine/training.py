@@ -11,7 +11,7 @@ import numpy as np
 
 from asyncfed.core.random import draw_key, purpose_key
 from asyncfed.core.types import Dispatch
-from asyncfed.problems.protocol import Problem
+from asyncfed.problems.protocol import Jobs, Problem
 from asyncfed.rules import Vectors
 
 
@@ -36,9 +36,8 @@ class LateTraining:
             clients.append(client)
             works.append(dispatch.work)
             keys.append(draw_key(key, client, ticket))
-        models = self._problem.local_train_many(
-            np.concatenate(starts).reshape(len(starts), -1), clients, works, keys, self._threads, overwrite=True
-        )
+        copies = np.concatenate(starts).reshape(len(starts), -1)
+        models = self._problem.local_train_many(Jobs(copies, clients, works, keys, overwrite=True), self._threads)
         for dispatch, model in zip(pending, models, strict=True):
             trained[dispatch.ticket] = model
         self.pending.clear()

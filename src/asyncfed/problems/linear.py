@@ -22,7 +22,7 @@ from asyncfed.kernels.sgd import LocalSgd, Tasks
 from asyncfed.problems.linear_shard import LinearShard
 from asyncfed.problems.newton import newton_minimum
 from asyncfed.problems.objective import Objective
-from asyncfed.problems.protocol import Array, ClientScores, Initialisation, NamedData, PackedData
+from asyncfed.problems.protocol import Array, ClientScores, Initialisation, Jobs, NamedData, PackedData
 
 _work_numbers = attrgetter("epochs", "batch_size", "learning_rate", "decay", "proximal")
 _QUADRATIC_LOSSES = frozenset({"least_squares", "mse"})
@@ -185,26 +185,17 @@ class Linear:
 
     def local_train(self, params: Array, client: int, work: Work, key: int) -> Array:
         """The client's params after its local work, by the kernel of `kernels/sgd.py`."""
-        trained: Array = self.local_train_many(np.asarray(params)[None], [client], [work], [key])[0]
+        trained: Array = self.local_train_many(Jobs(np.asarray(params)[None], [client], [work], [key]))[0]
         return trained
 
-    def local_train_many(
-        self,
-        starts: Array,
-        clients: Sequence[int],
-        works: Sequence[Work],
-        keys: Sequence[int],
-        threads: int = 1,
-        overwrite: bool = False,
-    ) -> Array:
+    def local_train_many(self, jobs: Jobs, threads: int = 1) -> Array:
         """k independent trainings in one call, to the last bit the same as one by one, whatever `threads`."""
+        starts, clients, works, keys, overwrite = jobs
         return self._sgd.train(starts, _tasks(clients, works, keys), threads, overwrite)
 
-    def local_path_moments(
-        self, starts: Array, clients: Sequence[int], works: Sequence[Work], keys: Sequence[int], threads: int = 1
-    ) -> tuple[Array, Array, Array]:
+    def local_path_moments(self, jobs: Jobs, threads: int = 1) -> tuple[Array, Array, Array]:
         """(I, Σ (y_i − y_0), Σ |y_i − y_0|²) of each training of `local_train_many`, i = 0 … I−1, in float64."""
-        return self._sgd.path_moments(starts, _tasks(clients, works, keys), threads)
+        return self._sgd.path_moments(jobs.starts, _tasks(jobs.clients, jobs.works, jobs.keys), threads)
 
     def shard(self, client: int) -> LinearShard:
         """This client's part of the problem, with a copy of its own rows and nothing of anybody else's."""

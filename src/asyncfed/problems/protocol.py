@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, cast, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
+from asyncfed.core.errors import ConfigError
 from asyncfed.core.types import Work
 
 Array: TypeAlias = NDArray[Any]
@@ -33,6 +34,29 @@ class NamedData(PackedData, Protocol):
 
     @property
     def names(self) -> tuple[str, ...]: ...
+
+
+class Jobs(NamedTuple):
+    """k local trainings that do not depend on each other: job i trains client `clients[i]` from `starts[i]`.
+
+    Args:
+        starts: the params that each training begins with, shape (k, p).
+        clients: the number of each job's client, 0 … C−1; a client may occur more than once.
+        works: how each job is trained.
+        keys: what each job's draws are made from, 0 … 2⁶⁴−1.
+        overwrite: whether `starts` may be used up, because the caller has no further use for it.
+    """
+
+    starts: Array
+    clients: Sequence[int]
+    works: Sequence[Work]
+    keys: Sequence[int]
+    overwrite: bool = False
+
+    def part(self, first: int, last: int) -> Jobs:
+        """Jobs `first` up to `last`."""
+        rows = slice(first, last)
+        return Jobs(self.starts[rows], self.clients[rows], self.works[rows], self.keys[rows], self.overwrite)
 
 
 class Problem(Protocol):
@@ -64,24 +88,11 @@ class Problem(Protocol):
         """The client's params after its local work. All randomness comes from `key`; `params` is left as it was."""
         ...
 
-    def local_train_many(
-        self,
-        starts: Array,
-        clients: Sequence[int],
-        works: Sequence[Work],
-        keys: Sequence[int],
-        threads: int = 1,
-        overwrite: bool = False,
-    ) -> Array:
-        """k independent `local_train` from `starts` (k, p), to the last bit the same as one by one.
-
-        With `overwrite`, `starts` may be used up: the caller has no further use for it.
-        """
+    def local_train_many(self, jobs: Jobs, threads: int = 1) -> Array:
+        """The params (k, p) that k jobs end with, to the last bit those of `local_train` one by one."""
         ...
 
-    def local_path_moments(
-        self, starts: Array, clients: Sequence[int], works: Sequence[Work], keys: Sequence[int], threads: int = 1
-    ) -> tuple[Array, Array, Array]:
+    def local_path_moments(self, jobs: Jobs, threads: int = 1) -> tuple[Array, Array, Array]:
         """How far each training of `local_train_many` wanders from its start: (steps (k,), sums (k, p), squares (k,)).
 
         With y_0 the start and y_i the params after i mini-batch steps, of I in all: I, Σ (y_i − y_0) and Σ |y_i − y_0|²
@@ -155,6 +166,20 @@ class ScoresClients(Protocol):
     def client_optimum(self, client: int) -> Array | None:
         """The params that minimise one client's own loss, penalty included; None where there is no such point."""
         ...
+
+
+class ScoringProblem(Problem, ScoresClients, Protocol):
+    """A problem that can also measure a model on each client's rows."""
+
+
+def as_scoring_problem(problem: Problem) -> ScoringProblem:
+    """The same problem, if it can measure a model on each client's rows; otherwise a `ConfigError`."""
+    if not isinstance(problem, ScoresClients):
+        raise ConfigError(
+            f"{type(problem).__name__} does not measure a model on single clients. Give it `parts`, `client_names`, "
+            "`client_scores` and `client_optimum`, see asyncfed.problems.protocol.ScoresClients."
+        )
+    return cast(ScoringProblem, problem)
 
 
 class ClientShard(Protocol):

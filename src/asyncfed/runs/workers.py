@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import multiprocessing
 import pickle
-from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from itertools import pairwise
@@ -16,11 +15,16 @@ from numpy.typing import NDArray
 
 from asyncfed.core.errors import ConfigError
 from asyncfed.core.types import Work
-from asyncfed.analysis.client_outcomes import scoring
-from asyncfed.problems.protocol import Array, ClientScores, Initialisation, MeasuresAtRandom, Problem
+from asyncfed.problems.protocol import (
+    Array,
+    ClientScores,
+    Initialisation,
+    Jobs,
+    MeasuresAtRandom,
+    Problem,
+    as_scoring_problem,
+)
 from asyncfed.runs.simulate import become_worker
-
-Tasks = tuple[Sequence[int], Sequence[Work], Sequence[int]]
 
 
 class Workers:
@@ -58,35 +62,25 @@ class Workers:
 
     # ---- what workers do -------------------------------------------------------------------------------------
 
-    def local_train_many(
-        self,
-        starts: Array,
-        clients: Sequence[int],
-        works: Sequence[Work],
-        keys: Sequence[int],
-        threads: int = 1,
-        overwrite: bool = False,
-    ) -> Array:
-        """Each worker trains some of the tasks, on one thread; `threads` does not matter."""
-        if len(clients) < 2 or not self._open:
-            return self._problem.local_train_many(starts, clients, works, keys, threads, overwrite)
-        return np.concatenate(self._shared_out("local_train_many", starts, (clients, works, keys)))
+    def local_train_many(self, jobs: Jobs, threads: int = 1) -> Array:
+        """Each worker trains some of the jobs, on one thread; `threads` does not matter."""
+        if len(jobs.clients) < 2 or not self._open:
+            return self._problem.local_train_many(jobs, threads)
+        return np.concatenate(self._on_all_workers("local_train_many", jobs))
 
-    def local_path_moments(
-        self, starts: Array, clients: Sequence[int], works: Sequence[Work], keys: Sequence[int], threads: int = 1
-    ) -> tuple[Array, Array, Array]:
+    def local_path_moments(self, jobs: Jobs, threads: int = 1) -> tuple[Array, Array, Array]:
+        """Each worker follows some of the jobs, on one thread; `threads` does not matter."""
         if not self._open:
-            return self._problem.local_path_moments(starts, clients, works, keys, threads)
-        steps, sums, squares = zip(*self._shared_out("local_path_moments", starts, (clients, works, keys)), strict=True)
+            return self._problem.local_path_moments(jobs, threads)
+        steps, sums, squares = zip(*self._on_all_workers("local_path_moments", jobs), strict=True)
         return np.concatenate(steps), np.concatenate(sums), np.concatenate(squares)
 
-    def _shared_out(self, method: str, starts: Array, tasks: Tasks) -> list[Any]:
-        bounds = np.linspace(0, len(starts), min(self._count, len(starts)) + 1).round().astype(int).tolist()
+    def _on_all_workers(self, method: str, jobs: Jobs) -> list[Any]:
+        """What the problem's method gives for each worker's part of the jobs."""
+        count = len(jobs.clients)
+        bounds = np.linspace(0, count, min(self._count, count) + 1).round().astype(int).tolist()
         try:
-            parts = [
-                self._pool.submit(_call, method, starts[a:b], *(column[a:b] for column in tasks))
-                for a, b in pairwise(bounds)
-            ]
+            parts = [self._pool.submit(_call, method, jobs.part(a, b)) for a, b in pairwise(bounds)]
             return [part.result() for part in parts]
         except BrokenProcessPool as error:
             raise ConfigError(
@@ -145,17 +139,17 @@ class Workers:
 
     @property
     def parts(self) -> tuple[str, ...]:
-        return scoring(self._problem).parts
+        return as_scoring_problem(self._problem).parts
 
     @property
     def client_names(self) -> tuple[str, ...]:
-        return scoring(self._problem).client_names
+        return as_scoring_problem(self._problem).client_names
 
     def client_scores(self, params: Array, part: str, threads: int = 1) -> ClientScores:
-        return scoring(self._problem).client_scores(params, part, threads)
+        return as_scoring_problem(self._problem).client_scores(params, part, threads)
 
     def client_optimum(self, client: int) -> Array | None:
-        return scoring(self._problem).client_optimum(client)
+        return as_scoring_problem(self._problem).client_optimum(client)
 
 
 _own: Problem | None = None
@@ -168,5 +162,5 @@ def _begin(packed: bytes) -> None:
     _own = pickle.loads(packed)
 
 
-def _call(method: str, *arguments: Any) -> Any:
-    return getattr(_own, method)(*arguments)
+def _call(method: str, jobs: Jobs) -> Any:
+    return getattr(_own, method)(jobs)

@@ -13,7 +13,7 @@ import numpy as np
 from asyncfed.core.random import draw_key
 from asyncfed.core.types import Merge
 from asyncfed.engine.execution import Execution
-from asyncfed.problems.protocol import Problem
+from asyncfed.problems.protocol import Jobs, Problem
 
 
 class DriftMeter:
@@ -29,13 +29,13 @@ class DriftMeter:
         vectors = self._execution.vectors
         dispatches = [self._execution.dispatches[ticket] for ticket in merge.tickets]
         starts = np.array([vectors.handed_out[ticket] for ticket in merge.tickets])
-        steps, sums, squares = self._problem.local_path_moments(
+        jobs = Jobs(
             starts,
             [d.client for d in dispatches],
             [d.work for d in dispatches],
             [draw_key(self._train_key, d.client, d.ticket) for d in dispatches],
-            threads=self._threads,
         )
+        steps, sums, squares = self._problem.local_path_moments(jobs, self._threads)
         gaps = starts.astype(np.float64) - vectors.params
         drift = squares + 2.0 * (sums * gaps).sum(axis=1) + steps * (gaps * gaps).sum(axis=1)
         pending = self._execution.evaluator.pending

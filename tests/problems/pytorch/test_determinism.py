@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 import asyncfed as af
 from asyncfed.core.record import UNSET, replace
 from asyncfed.kernels.row_orders import epoch_orders
+from asyncfed.problems.protocol import Jobs
 from asyncfed.runs.simulate import resume
 from asyncfed.sim.simulation import Simulation
 from asyncfed.store.journal import Journal
@@ -95,9 +96,8 @@ def test_company_changes_no_byte(model, loss, momentum, seed):
             np.testing.assert_allclose(alone[place], reference, atol=tolerance * max(1.0, size))
     for threads in (1, 2, 1):
         chosen = rng.permutation(count)[: rng.integers(1, count + 1)].tolist()
-        together = problem.local_train_many(
-            starts[chosen], chosen, [asked[c] for c in chosen], [keys[c] for c in chosen], threads=threads
-        )
+        jobs = Jobs(starts[chosen], chosen, [asked[c] for c in chosen], [keys[c] for c in chosen])
+        together = problem.local_train_many(jobs, threads)
         for place, client in enumerate(chosen):
             assert np.array_equal(together[place], alone[client], equal_nan=True)
 
@@ -156,7 +156,7 @@ def test_a_patient_client_ends_when_the_loss_of_its_epochs_has_stopped_falling()
                 optimiser.step()
             if len(losses) > 2 and min(losses[-2:]) >= min(losses[:-2]):
                 break
-        steps, _, _ = problem.local_path_moments(start[None], [client], [PATIENT], [client + 5])
+        steps, _, _ = problem.local_path_moments(Jobs(start[None], [client], [PATIENT], [client + 5]))
         assert steps[0] == len(losses) * -(-len(y) // min(8, len(y)))
         by_torch = torch.cat([p.detach().reshape(-1) for p in module.parameters()]).numpy()
         np.testing.assert_allclose(problem.local_train(start, client, PATIENT, client + 5), by_torch, atol=1e-9)
@@ -175,16 +175,16 @@ def test_patience_only_leaves_epochs_out(together, drops):
     count = len(SIZES)
     clients, keys = list(range(count)), [3 * client + 1 for client in range(count)]
     starts = np.stack([problem.init(client) for client in clients])
-    steps, sums, squares = problem.local_path_moments(starts, clients, [PATIENT] * count, keys, threads=2)
-    trained = problem.local_train_many(starts, clients, [PATIENT] * count, keys, threads=2)
+    patient = Jobs(starts, clients, [PATIENT] * count, keys)
+    steps, sums, squares = problem.local_path_moments(patient, threads=2)
+    trained = problem.local_train_many(patient, threads=2)
     epochs = [int(steps[c]) // -(-SIZES[c] // min(8, SIZES[c])) for c in clients]
     assert min(epochs) < 25
-    plain = [af.Work(epochs=e, batch_size=8, learning_rate=0.8, decay=0.1, momentum=0.5) for e in epochs]
-    for ours, theirs in zip(
-        (steps, sums, squares), one_by_one.local_path_moments(starts, clients, plain, keys), strict=True
-    ):
+    works = [af.Work(epochs=e, batch_size=8, learning_rate=0.8, decay=0.1, momentum=0.5) for e in epochs]
+    plain = Jobs(starts, clients, works, keys)
+    for ours, theirs in zip((steps, sums, squares), one_by_one.local_path_moments(plain), strict=True):
         assert np.array_equal(ours, theirs)
-    assert np.array_equal(trained, one_by_one.local_train_many(starts, clients, plain, keys))
+    assert np.array_equal(trained, one_by_one.local_train_many(plain))
 
 
 def test_patient_and_other_clients_in_one_call_do_not_see_each_other():
@@ -195,12 +195,13 @@ def test_patient_and_other_clients_in_one_call_do_not_see_each_other():
     clients, keys = list(range(count)), [7 + client for client in range(count)]
     starts = np.stack([problem.init(client) for client in clients])
     alone = [problem.local_train(starts[c], c, asked[c], keys[c]) for c in clients]
-    moments = [problem.local_path_moments(starts[c][None], [c], [asked[c]], [keys[c]]) for c in clients]
+    moments = [problem.local_path_moments(Jobs(starts[c][None], [c], [asked[c]], [keys[c]])) for c in clients]
+    jobs = Jobs(starts, clients, asked, keys)
     for threads in (1, 2, 3):
-        assert np.array_equal(problem.local_train_many(starts, clients, asked, keys, threads), alone)
-        overwritten = problem.local_train_many(starts.copy(), clients, asked, keys, threads, overwrite=True)
+        assert np.array_equal(problem.local_train_many(jobs, threads), alone)
+        overwritten = problem.local_train_many(jobs._replace(starts=starts.copy(), overwrite=True), threads)
         assert np.array_equal(overwritten, alone)
-        together = problem.local_path_moments(starts, clients, asked, keys, threads)
+        together = problem.local_path_moments(jobs, threads)
         for place, column in enumerate(together):
             assert np.array_equal(column, np.concatenate([own[place] for own in moments]))
 

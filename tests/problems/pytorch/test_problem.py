@@ -10,6 +10,7 @@ import pytest
 import asyncfed as af
 from asyncfed.core.errors import ConfigError, DataError
 from asyncfed.problems import Linear, TensorClients
+from asyncfed.problems.protocol import Jobs
 from asyncfed.testing import check_problem
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
@@ -131,7 +132,7 @@ def test_a_linear_module_follows_the_compiled_kernel(work, together, small):
     for client, key in [(0, 5), (3, 2**63 + 11)]:
         ours, theirs = (p.local_train(start, client, work, key) for p in (module, kernel))
         np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-10)
-    ours, theirs = (p.local_path_moments(start[None], [1], [work], [7]) for p in (module, kernel))
+    ours, theirs = (p.local_path_moments(Jobs(start[None], [1], [work], [7])) for p in (module, kernel))
     for one, other in zip(ours, theirs, strict=True):
         np.testing.assert_allclose(one, other, atol=1e-8)
 
@@ -418,7 +419,7 @@ def test_wrong_calls_are_refused():
     with pytest.raises(DataError, match="this module has 75 numbers"):
         problem.evaluate(np.zeros(3))
     with pytest.raises(ConfigError, match="1 starts, 2 clients"):
-        problem.local_train_many(problem.init(0)[None], [0, 1], [af.Work()], [0])
+        problem.local_train_many(Jobs(problem.init(0)[None], [0, 1], [af.Work()], [0]))
     with pytest.raises(ConfigError, match='metrics names "acuracy"'):
         af.problems.torch(perceptron, "cross_entropy", pairs(), metrics=["acuracy"])
     if not torch.cuda.is_available():

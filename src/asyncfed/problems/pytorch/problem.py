@@ -20,7 +20,7 @@ from asyncfed.core.random import draw_key, purpose_key
 from asyncfed.core.types import Work
 from asyncfed.kernels.row_orders import epoch_orders
 from asyncfed.kernels.threads import run_split
-from asyncfed.problems.protocol import Array, ClientScores, Initialisation, NamedData, PackedData
+from asyncfed.problems.protocol import Array, ClientScores, Initialisation, Jobs, NamedData, PackedData
 from asyncfed.problems.pytorch.evaluation import Measured, Measuring
 from asyncfed.problems.pytorch.held_out import held_out_rows, nobodys_rows
 from asyncfed.problems.pytorch.losses import CLASSES, Loss, accuracy
@@ -153,22 +153,14 @@ class TorchProblem:
 
     def local_train(self, params: Array, client: int, work: Work, key: int) -> Array:
         """The client's params after its local work."""
-        trained: Array = self.local_train_many(np.asarray(params)[None], [client], [work], [key])[0]
+        trained: Array = self.local_train_many(Jobs(np.asarray(params)[None], [client], [work], [key]))[0]
         return trained
 
-    def local_train_many(
-        self,
-        starts: Array,
-        clients: Sequence[int],
-        works: Sequence[Work],
-        keys: Sequence[int],
-        threads: int = 1,
-        overwrite: bool = False,
-    ) -> Array:
+    def local_train_many(self, jobs: Jobs, threads: int = 1) -> Array:
         """k independent trainings, to the last bit the same alone, together and on any number of threads."""
-        starts = self._checked(starts)
-        tickets = self._tickets(starts, clients, works, keys)
-        trained = starts if overwrite and starts.flags.writeable else np.empty_like(starts)
+        starts = self._checked(jobs.starts)
+        tickets = self._tickets(jobs)
+        trained = starts if jobs.overwrite and starts.flags.writeable else np.empty_like(starts)
         stack = self._stack
 
         def run(first: int, last: int) -> None:
@@ -182,12 +174,10 @@ class TorchProblem:
         run_split(run, self._costs(tickets), self._training_threads(tickets, threads))
         return trained
 
-    def local_path_moments(
-        self, starts: Array, clients: Sequence[int], works: Sequence[Work], keys: Sequence[int], threads: int = 1
-    ) -> tuple[Array, Array, Array]:
+    def local_path_moments(self, jobs: Jobs, threads: int = 1) -> tuple[Array, Array, Array]:
         """(I, Σ (y_i − y_0), Σ |y_i − y_0|²) of each training of `local_train_many`, i = 0 … I−1, in float64."""
-        starts = self._checked(starts)
-        tickets = self._tickets(starts, clients, works, keys)
+        starts = self._checked(jobs.starts)
+        tickets = self._tickets(jobs)
         paths = Paths(np.zeros(starts.shape), np.zeros(len(starts)))
         stack = self._stack
 
@@ -233,9 +223,8 @@ class TorchProblem:
         finally:
             self._free.append(replica)
 
-    def _tickets(
-        self, starts: Array, clients: Sequence[int], works: Sequence[Work], keys: Sequence[int]
-    ) -> list[Ticket]:
+    def _tickets(self, jobs: Jobs) -> list[Ticket]:
+        starts, clients, works, keys, _ = jobs
         if not len(starts) == len(clients) == len(works) == len(keys):
             raise ConfigError(
                 f"There are {len(starts)} starts, {len(clients)} clients, {len(works)} works and {len(keys)} keys; "

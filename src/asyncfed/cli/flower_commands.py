@@ -1,4 +1,4 @@
-"""The commands of `asyncfed flower`: parses, calls, prints. No logic."""
+"""The commands of `asyncfed flower`: new, up, certificates and key."""
 
 from __future__ import annotations
 
@@ -6,22 +6,20 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
-from asyncfed.flower import certificates, federation, node_key
-from asyncfed.flower.new_app import write_app
+from asyncfed.cli.output import complaints, console, print_line
 
 flower = typer.Typer(help="Run an experiment over the network, on Flower.", no_args_is_help=True)
-console = Console()
-complaints = Console(stderr=True)
 Nodes = Annotated[int, typer.Option(help="How many nodes there are, one client each.")]
 
 
 @flower.command("new")
 def new(folder: Annotated[Path, typer.Argument(help="The app's folder, new or empty.")], nodes: Nodes = 3) -> None:
     """Write a small Flower app to begin with."""
+    from asyncfed.flower.new_app import write_app
+
     for file in write_app(folder, nodes):
-        console.print(f"wrote {file}", highlight=False, soft_wrap=True)
+        print_line(f"wrote {file}")
 
 
 @flower.command("up")
@@ -34,6 +32,8 @@ def up(
     ] = False,
 ) -> None:
     """Start a SuperLink and SuperNodes on this machine, with TLS and node keys, until Ctrl-C."""
+    from asyncfed.flower import federation
+
     starting = console.status("starting")
     starting.start()
     try:
@@ -55,6 +55,8 @@ def make_certificates(
     folder: Annotated[Path, typer.Option(help="Where to write them.")] = Path("certificates"),
 ) -> None:
     """Make a certificate authority of your own and the SuperLink's certificate."""
+    from asyncfed.flower import certificates
+
     certificates(folder, tuple(hosts))
     console.print(
         f"wrote {folder}/server.crt for {', '.join(hosts)}; nodes need {folder}/ca.crt and nothing else of it"
@@ -66,4 +68,6 @@ def key(
     file: Annotated[Path, typer.Argument(help="The private key's file; .pub is appended for the other.")],
 ) -> None:
     """Make a node's key: the private one stays on the node, the public one is registered with the SuperLink."""
+    from asyncfed.flower import node_key
+
     console.print(f"wrote {file}, which never leaves this machine, and {node_key(file)}", soft_wrap=True)

@@ -1,0 +1,132 @@
+"""Commands that read a recorded run: show, export, report, verify and replay."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from asyncfed.cli.options import Plot, RunFile, Threads, Timeline
+from asyncfed.cli.output import console, exit_by_verdict, print_line, print_run, save_figure
+from asyncfed.core.errors import JournalError
+
+if TYPE_CHECKING:
+    from asyncfed.runs.result import Run
+
+
+def show(
+    file: RunFile,
+    plot: Plot = None,
+    timeline: Timeline = None,
+    toml: Annotated[bool, typer.Option("--toml", help="Print the experiment as TOML.")] = False,
+    clients: Annotated[bool, typer.Option("--clients", help="Also show each client's loss and weight.")] = False,
+) -> None:
+    """Show what a run did and how it ended."""
+    from asyncfed.experiment import to_toml
+    from asyncfed.runs.result import load
+
+    recorded = load(file)
+    if toml:
+        print(to_toml(recorded.experiment))
+        return
+    print_run(recorded, plot, timeline, clients)
+    exit_by_verdict(recorded)
+
+
+def export(
+    file: RunFile,
+    out: Annotated[str, typer.Argument(help="The file (.csv, .parquet) or folder to write, or a tracker's URI.")],
+    table: Annotated[
+        Literal["evaluations", "rounds", "events", "clients"], typer.Option(help="Which of the run's tables.")
+    ] = "evaluations",
+    to: Annotated[
+        Literal["table", "tensorboard", "mlflow"], typer.Option(help="One table, or the whole run for a tracker.")
+    ] = "table",
+) -> None:
+    """Write a table of a run as CSV or Parquet, or the whole run for TensorBoard or MLflow."""
+    from asyncfed.runs.result import load
+
+    recorded = load(file)
+    if to == "tensorboard":
+        from asyncfed.report.trackers.tensorboard_log import write_tensorboard
+
+        write_tensorboard(recorded, Path(out))
+    elif to == "mlflow":
+        from asyncfed.report.trackers.mlflow_tracker import log_mlflow
+
+        log_mlflow(recorded, out)
+    else:
+        from asyncfed.report.export import write_table
+
+        tables: dict[str, Callable[[], dict[str, list[Any]]]] = {
+            "evaluations": recorded.journal.evaluation_columns,
+            "rounds": lambda: recorded.journal.columns("rounds"),
+            "events": recorded.journal.event_columns,
+            "clients": lambda: recorded.clients.to_lists(),
+        }
+        write_table(tables[table](), Path(out))
+    print_line(f"wrote {out}")
+
+
+def report(
+    files: Annotated[list[Path], typer.Argument(help="Files of runs, as `run --out` wrote them.")],
+    out: Annotated[Path, typer.Option(help="The page, or a folder for it.")] = Path("runs/report.html"),
+) -> None:
+    """Write one self-contained HTML page about one run or several."""
+    from asyncfed.experiment import to_toml
+    from asyncfed.report.page.run_page import ToldRun, write_run_page
+    from asyncfed.runs.result import load
+
+    told = [ToldRun(r, to_toml(r.experiment), _heterogeneity(r), r.sha256, r.known_clients) for r in map(load, files)]
+    page = write_run_page(out, told, f"asyncfed report {' '.join(map(str, files))}")
+    print_line(f"report: {page}")
+
+
+def _heterogeneity(recorded: Run) -> str:
+    """How different the clients' data are, if the file says which data they were."""
+    try:
+        _ = recorded.problem
+    except JournalError:
+        return "a problem of your own, which the file does not hold"
+    return recorded.experiment.measure_heterogeneity().verdict
+
+
+def verify(file: RunFile, threads: Threads = None) -> None:
+    """Replay a run's journal and compare the digests of events and model."""
+    from asyncfed.report.terminal.progress import counting_bar
+    from asyncfed.runs.result import load
+    from asyncfed.runs.simulate import verify as replay_and_compare
+
+    updates = load(file).evaluations["updates"].tolist()
+    with counting_bar(console, "replaying", max([0, *updates])) as watch:
+        verification = replay_and_compare(file, threads=threads, watch=watch)
+    for line in verification.lines:
+        console.print(line, markup=False)
+    console.print("[green]verified[/]" if verification.ok else "[red]NOT verified[/]")
+    raise typer.Exit(0 if verification.ok else 1)
+
+
+def replay(
+    file: RunFile,
+    strategy: Annotated[list[str] | None, typer.Option(help="A strategy by name; may be repeated.")] = None,
+    plot: Plot = None,
+    threads: Threads = None,
+) -> None:
+    """Repeat a run in the simulator: as it was, or with its clients' durations and other strategies."""
+    if not strategy:
+        verify(file, threads)
+        return
+    from asyncfed.presets import strategy_like
+    from asyncfed.report.terminal.what_if_table import what_if_table
+    from asyncfed.runs.result import load
+    from asyncfed.runs.what_if import what_if
+
+    base = load(file).experiment.strategy
+    runs = what_if(file, {name: strategy_like(name, base) for name in strategy}, threads=threads)
+    console.print(what_if_table(runs))
+    if plot is not None:
+        from asyncfed.report.figures.what_if_figure import draw_what_if
+
+        save_figure(draw_what_if(runs), plot)

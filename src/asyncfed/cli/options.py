@@ -1,0 +1,18 @@
+"""Arguments and options that several commands share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, TypeAlias
+
+import typer
+
+RunFile: TypeAlias = Annotated[Path, typer.Argument(help="A run's file, as `run --out` wrote it.")]
+Plot: TypeAlias = Annotated[Path | None, typer.Option(help="Also draw the run into this PNG or PDF file.")]
+Timeline: TypeAlias = Annotated[
+    Path | None, typer.Option(help="Also draw each client's tickets over time into this PNG or PDF file.")
+]
+Threads: TypeAlias = Annotated[int | None, typer.Option(help="Threads; changes the speed and nothing else.")]
+Workers: TypeAlias = Annotated[int | None, typer.Option(help="Processes; changes the speed and nothing else.")]
+Force: TypeAlias = Annotated[bool, typer.Option("--force", help="Replace the run's file if it exists.")]
+CheckpointSeconds: TypeAlias = Annotated[float, typer.Option(help="Wall-clock time between checkpoints.")]

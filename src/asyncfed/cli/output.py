@@ -1,0 +1,73 @@
+"""What every command prints with: results to standard output, complaints to standard error, figures to files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+
+from asyncfed.core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from asyncfed.runs.result import Run
+
+console = Console()
+complaints = Console(stderr=True)
+
+
+def print_line(text: str) -> None:
+    """A line as it is: without markup, colours of numbers or line breaks."""
+    console.print(text, highlight=False, markup=False, soft_wrap=True)
+
+
+def print_note(text: str) -> None:
+    """A line that can be skipped."""
+    console.print(text, style="dim", highlight=False, markup=False)
+
+
+def print_stopped(text: str) -> None:
+    """A line to standard error about a command that was interrupted."""
+    complaints.print(text, highlight=False, markup=False)
+
+
+def save_figure(figure: Figure, file: Path) -> None:
+    """Write a figure to a .png or .pdf file, and print where it is."""
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        figure.savefig(file, dpi=160)
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"The figure {file} cannot be written ({error}). Name a .png or .pdf file.") from error
+    print_line(f"figure: {file}")
+
+
+def print_run(run: Run, plot: Path | None, timeline: Path | None = None, clients: bool = False) -> None:
+    """The table of a run and, if wanted, of its clients, and its figures."""
+    from asyncfed.report.terminal.client_table import client_table
+    from asyncfed.report.terminal.run_tables import run_table
+
+    console.print(run_table(run))
+    if clients:
+        console.print(client_table(run.clients))
+    if plot is not None:
+        from asyncfed.report.figures.run_figure import draw_run
+
+        save_figure(draw_run(run), plot)
+    if timeline is not None:
+        from asyncfed.report.figures.timeline_figure import draw_timeline
+
+        save_figure(draw_timeline(run, run.journal.event_columns()), timeline)
+
+
+def exit_by_verdict(run: Run) -> None:
+    """Exit with 130 after a run that was interrupted, and with 1 after one that ended badly; say what to do next."""
+    if not run.finished:
+        print_stopped(f"stopped; `asyncfed resume {run.path}` continues")
+        raise typer.Exit(130)
+    if run.verdict != "finished":
+        complaints.print(f"[red]{run.verdict}[/]: {escape(run.reason)}. {escape(run.advice)}", highlight=False)
+        raise typer.Exit(1)

@@ -1,0 +1,145 @@
+"""Commands that make runs: run, resume and live."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from asyncfed.cli.experiment_options import TABLE_OPTIONS, ExperimentOptions, takes_experiment
+from asyncfed.cli.options import CheckpointSeconds, Force, Plot, RunFile, Threads, Timeline
+from asyncfed.cli.output import console, exit_by_verdict, print_note, print_run
+from asyncfed.core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from asyncfed.experiment import Experiment
+    from asyncfed.runs.live import LiveProgress, LiveWatcher
+
+
+@takes_experiment()
+def run(
+    options: ExperimentOptions,
+    out: Annotated[Path | None, typer.Option(help="The run's file (default: runs/NAME-SEED.sqlite).")] = None,
+    threads: Threads = None,
+    force: Force = False,
+    plot: Plot = None,
+    checkpoint_seconds: CheckpointSeconds = 2.0,
+) -> None:
+    """Simulate an experiment. Ctrl-C stops it cleanly; `asyncfed resume` continues it."""
+    from asyncfed.report.terminal.progress import run_bar
+    from asyncfed.runs import simulate
+
+    chosen = options.build()
+    file = out or Path("runs") / f"{chosen.name}-{chosen.seed}.sqlite"
+    prepared = chosen.prepare_data()
+    for note in (*prepared.notes, chosen.measure_heterogeneity(prepared.clients).verdict):
+        print_note(note)
+    with run_bar(console, chosen) as watch:
+        done = simulate.run(
+            chosen, out=file, threads=threads, watch=watch, force=force, checkpoint_seconds=checkpoint_seconds
+        )
+    print_run(done, plot, clients=options.data is not None)
+    exit_by_verdict(done)
+
+
+def resume(
+    file: RunFile,
+    experiment: Annotated[str | None, typer.Option(help="Check that the run is this experiment.")] = None,
+    threads: Threads = None,
+    plot: Plot = None,
+    checkpoint_seconds: CheckpointSeconds = 2.0,
+) -> None:
+    """Continue an interrupted run, to the bytes it would have reached uninterrupted."""
+    from asyncfed.report.terminal.progress import run_bar
+    from asyncfed.runs import live, simulate
+    from asyncfed.runs.result import load
+
+    given = None if experiment is None else ExperimentOptions(experiment).build()
+    recorded = load(file)
+    if "live" in recorded.header:
+        with run_bar(console, recorded.experiment, "wall") as watch:
+            done = live.resume_live(file, experiment=given, threads=threads, watch=watch)
+    else:
+        with run_bar(console, recorded.experiment) as watch:
+            done = simulate.resume(
+                file, experiment=given, threads=threads, watch=watch, checkpoint_seconds=checkpoint_seconds
+            )
+    print_run(done, plot)
+    exit_by_verdict(done)
+
+
+@takes_experiment(*TABLE_OPTIONS, "delays", "lr")
+def live(
+    options: ExperimentOptions,
+    chosen_preset: Annotated[str | None, typer.Option("--preset", help="The same as the argument.")] = None,
+    out: Annotated[Path | None, typer.Option(help="The run's file (default: runs/NAME-SEED-live.sqlite).")] = None,
+    slow: Annotated[list[str] | None, typer.Option(help="Make a client slower: 3=10 is client 3, ten times.")] = None,
+    task_seconds: Annotated[float, typer.Option(help="Seconds that a task takes at least.")] = 0.0,
+    ticket_seconds: Annotated[
+        float, typer.Option(help="Seconds after which a ticket without a reply is lost.")
+    ] = 600.0,
+    power_safe: Annotated[
+        bool, typer.Option("--power-safe", help="Wait for the disk at every commit, against power failures.")
+    ] = False,
+    threads: Threads = None,
+    force: Force = False,
+    plot: Plot = None,
+    timeline: Timeline = None,
+    metrics_port: Annotated[int | None, typer.Option(help="Offer metrics for Prometheus on this port.")] = None,
+) -> None:
+    """Run an experiment for real, every client a process. Ctrl-C stops it cleanly; `asyncfed resume` continues it."""
+    from dataclasses import replace
+
+    from asyncfed.live.checks import Limits
+    from asyncfed.live.local.local_engine import LocalEngine
+    from asyncfed.runs.live import run_live
+
+    chosen = (options if chosen_preset is None else replace(options, experiment=chosen_preset)).build()
+    with _live_watcher(chosen, metrics_port) as watch:
+        done = run_live(
+            chosen,
+            engine=LocalEngine(slow=tuple(parse_slow(text) for text in slow or []), task_seconds=task_seconds),
+            out=out or Path("runs") / f"{chosen.name}-{chosen.seed}-live.sqlite",
+            limits=Limits(ticket_seconds=ticket_seconds),
+            power_safe=power_safe,
+            threads=threads,
+            watch=watch,
+            force=force,
+        )
+    print_run(done, plot, timeline)
+    exit_by_verdict(done)
+
+
+@contextmanager
+def _live_watcher(chosen: Experiment, metrics_port: int | None) -> Iterator[LiveWatcher]:
+    """The progress bar and, if a port is given, the endpoint for Prometheus."""
+    from asyncfed.report.terminal.progress import run_bar
+    from asyncfed.report.trackers.prometheus_endpoint import metrics_endpoint
+
+    with ExitStack() as both:
+        watchers: list[LiveWatcher] = []
+        if metrics_port is not None:
+            watchers.append(both.enter_context(metrics_endpoint(metrics_port, chosen.name)))
+        watchers.append(both.enter_context(run_bar(console, chosen, "wall")))
+
+        def watch(now: LiveProgress) -> None:
+            for watcher in watchers:
+                watcher(now)
+
+        yield watch
+
+
+def parse_slow(text: str) -> tuple[int, float]:
+    """A `client=factor` of --slow.
+
+    >>> parse_slow("3=10")
+    (3, 10.0)
+    """
+    client, _, factor = text.partition("=")
+    try:
+        return int(client), float(factor)
+    except ValueError:
+        raise ConfigError(f'--slow "{text}" is not understood; write --slow 3=10 for client 3, ten times.') from None

@@ -1,0 +1,132 @@
+"""Commands that run an experiment many times: compare, certify and reproduce."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from asyncfed.cli.experiment_options import TABLE_OPTIONS, ExperimentOptions, takes_experiment
+from asyncfed.cli.options import Threads, Workers
+from asyncfed.cli.output import console, print_line, print_stopped, save_figure
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from asyncfed.reproduce.verdicts import Finding
+
+
+@takes_experiment(*TABLE_OPTIONS, "strategy", "lr")
+def compare(
+    options: ExperimentOptions,
+    strategies: Annotated[
+        str, typer.Option(help="Names, separated by commas; the last is the baseline.")
+    ] = "afl,afl_mixing,afl_delta_mean,sync",
+    rate: Annotated[
+        Literal["same", "own", "constant"],
+        typer.Option(help="Learning-rate schedule: the experiment's for all, each strategy's own, or constant."),
+    ] = "same",
+    seeds: Annotated[int, typer.Option(help="How many seeds, counted from --seed.")] = 5,
+    target: Annotated[float | None, typer.Option(help="Loss to reach (default: one that every run reached).")] = None,
+    workers: Workers = None,
+    out: Annotated[Path, typer.Option(help="Folder for the figures.")] = Path("runs/compare"),
+) -> None:
+    """Run several strategies over several seeds on the same data and delays, and compare them."""
+    from asyncfed.analysis.comparison import compare as compare_strategies
+    from asyncfed.presets import strategy_like
+    from asyncfed.report.figures.comparison_figure import draw_comparison, draw_time_to_target
+    from asyncfed.report.terminal.progress import counting_bar
+    from asyncfed.report.terminal.run_tables import comparison_table
+
+    base = options.build()
+    names = [name.strip() for name in strategies.split(",")]
+    chosen = {name: strategy_like(name, base.strategy, rate) for name in names}
+    with counting_bar(console, "runs", len(names) * seeds) as watch:
+        comparison = compare_strategies(
+            base,
+            chosen,
+            range(base.seed, base.seed + seeds),
+            workers=workers,
+            target=target,
+            watch=lambda done, total, label, number: watch(done),
+        )
+    console.print(comparison_table(comparison, names[-1]))
+    save_figure(draw_comparison(comparison), out / "comparison.png")
+    save_figure(draw_time_to_target(comparison, names[-1]), out / "time_to_target.png")
+
+
+@takes_experiment(*TABLE_OPTIONS)
+def certify(
+    options: ExperimentOptions,
+    seeds: Annotated[int, typer.Option(help="Runs on the same data, for bounds on means; 0: run nothing.")] = 5,
+    threads: Threads = None,
+    why: Annotated[bool, typer.Option("--why", help="All reasons why a theorem does not apply, not just one.")] = False,
+    out: Annotated[Path, typer.Option(help="Folder for the figure.")] = Path("runs/certify"),
+) -> None:
+    """Say what is guaranteed for an experiment, run it, and draw both. EXPERIMENT may also be a run's file."""
+    from asyncfed import certificates
+    from asyncfed.certificates.paper_setting import paper_sentence
+    from asyncfed.report.terminal.certificate_text import certificate_text, client_influence_text
+    from asyncfed.report.terminal.progress import counting_bar
+    from asyncfed.runs.result import load
+
+    if options.experiment.endswith(".sqlite"):
+        certificate = load(Path(options.experiment)).certificate()
+    else:
+        chosen = options.build()
+        with counting_bar(console, "runs", seeds) as watch:
+            certificate = certificates.certify(chosen, seeds=seeds, threads=threads, watch=watch)
+    console.print(certificate_text(certificate, why))
+    if certificates.is_the_papers(certificate):
+        console.print(paper_sentence())
+    console.print(client_influence_text(certificate.client_influence))
+    if certificate.runs:
+        from asyncfed.report.figures.certificate_figure import draw_certificate
+
+        save_figure(draw_certificate(certificate), out / f"{certificate.name}.png")
+    raise typer.Exit(0 if certificate.ok else 1)
+
+
+def reproduce(
+    quick: Annotated[bool, typer.Option("--quick", help="A tenth of the rounds, 3 fractions, 2 seeds.")] = False,
+    only: Annotated[list[str] | None, typer.Option(help="A figure by name or number; may be repeated.")] = None,
+    seeds: Annotated[int | None, typer.Option(help="How many seeds (default: 5, or 2 with --quick).")] = None,
+    out: Annotated[Path, typer.Option(help="Folder of the reproduction.")] = Path("runs/reproduce"),
+    workers: Workers = None,
+    force: Annotated[bool, typer.Option("--force", help="Do finished runs again.")] = False,
+) -> None:
+    """Run the paper's experiments again, draw its figures and judge its claims. Run it again to continue."""
+    from asyncfed.report.terminal.progress import counting_bar
+    from asyncfed.reproduce import reproduction
+    from asyncfed.reproduce.cached_runs import cost
+    from asyncfed.reproduce.worker_pool import workers as worker_processes
+
+    wanted = reproduction.asked(out, quick=quick, only=only, seeds=seeds)
+    if force:
+        reproduction.forget(wanted)
+    missing, needed = wanted.missing(), len(wanted.experiments)
+    console.print(f"figures: {len(wanted.figures)}; runs: {needed}, of which done already: {needed - len(missing)}")
+    try:
+        with worker_processes(workers) as crew:
+            with counting_bar(console, "client updates", sum(map(cost, missing))) as watch:
+                reproduction.simulate(wanted, crew, watch)
+            with console.status("drawing"):
+                written = reproduction.write(wanted, crew)
+    except KeyboardInterrupt:
+        print_stopped("stopped; the same command continues")
+        raise typer.Exit(130) from None
+    console.print(_findings_table(written.findings))
+    print_line(f"page: {written.page}")
+
+
+def _findings_table(findings: list[Finding]) -> Table:
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table("claim", "reading", "number", "95 %", "verdict", box=None, pad_edge=False)
+    for found in findings:
+        interval = "" if found.low is None else f"{found.low:g} to {found.high:g}"
+        number = "" if found.number is None else f"{found.number:g} {found.unit}"
+        table.add_row(escape(found.claim), found.reading, number, interval, found.verdict)
+    return table

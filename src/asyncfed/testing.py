@@ -154,28 +154,28 @@ class _Drive:
     def gets_over(self, mishap: str, ticket: int) -> None:
         """Lose one ticket, or its client: afterwards a merge must come, and as many must be at work as before."""
         server = self._server
-        most = len(server.in_flight)
-        while ticket not in server.in_flight:
+        most = len(server.outstanding)
+        while ticket not in server.outstanding:
             if server.stopped is not None or self._arrivals >= PATIENCE:
                 return
             self._arrive()
-            most = max(most, len(server.in_flight))
-        client, version = server.in_flight[ticket].client, server.version
+            most = max(most, len(server.outstanding))
+        client, version = server.outstanding[ticket].client, server.version
         if mishap == "leave":
             self._tell(f"client {client} leaves", lambda: server.leave(client))
         else:
             self._tell(f"ticket {ticket} is lost", lambda: server.lose(ticket))
         wanted = min(most, len(server.clients))
-        most_since = len(server.in_flight)
+        most_since = len(server.outstanding)
         for _ in range(PATIENCE):
             if (
                 server.stopped is not None
-                or not server.in_flight
+                or not server.outstanding
                 or (server.version > version and most_since >= wanted)
             ):
                 return
             self._arrive()
-            most_since = max(most_since, len(server.in_flight))
+            most_since = max(most_since, len(server.outstanding))
         assert server.version > version, f"after the {mishap} of ticket {ticket}, {PATIENCE} arrivals brought no merge."
         raise AssertionError(
             f"after the {mishap} of ticket {ticket} at most {most_since} tickets were in flight at once, {wanted} were "
@@ -198,7 +198,7 @@ class _Drive:
         elif weather.join <= lot < weather.join + weather.leave:
             client = here[chance.below(len(here))]
             self._tell(f"client {client} leaves", lambda: server.leave(client))
-        elif server.in_flight:
+        elif server.outstanding:
             self._finish_one(weather)
 
     def _flee_or_return(self, here: list[int], away: list[int]) -> None:
@@ -211,7 +211,7 @@ class _Drive:
     def _finish_one(self, weather: Weather) -> None:
         server, chance = self._server, self._chance
         ticket = self._any_ticket()
-        doomed = weather.doomed and server.in_flight[ticket].client == 0
+        doomed = weather.doomed and server.outstanding[ticket].client == 0
         if doomed or chance.unit() < weather.loss:
             self._tell(f"ticket {ticket} is lost", lambda: server.lose(ticket))
         else:
@@ -221,13 +221,13 @@ class _Drive:
         self._tell(f"client {client} joins", lambda: self._server.join(client, self._examples[client]))
 
     def _any_ticket(self) -> int:
-        tickets = list(self._server.in_flight)
+        tickets = list(self._server.outstanding)
         return tickets[self._chance.below(len(tickets))]
 
     def _arrive(self, ticket: int | None = None) -> None:
         """A report: of any age, after any time, with durations of nothing, of seconds and of years."""
         ticket = self._any_ticket() if ticket is None else ticket
-        client = self._server.in_flight[ticket].client
+        client = self._server.outstanding[ticket].client
         duration = (0.0, self._chance.unit(), 1e9)[self._chance.below(3)]
         self._now += self._chance.below(2)
         self._arrivals += 1
@@ -243,7 +243,7 @@ class _Drive:
         server = self._server
         if server.stopped is not None:
             return
-        assert server.in_flight or not len(server.clients), (
+        assert server.outstanding or not len(server.clients), (
             f"step {len(self._story) - 1}, {what}: nothing is in flight and {len(server.clients)} clients are idle, "
             "so nothing will ever happen again. Hand out tickets whenever work is lost, or a client joins."
         )

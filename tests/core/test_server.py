@@ -29,7 +29,7 @@ def report_of(dispatch, duration=1.0, arrived_at=0.0, num_examples=1):
 
 
 def first(server):
-    return next(iter(server.in_flight.values()))
+    return next(iter(server.outstanding.values()))
 
 
 # ---- invariants under any sequence of inputs -------------------------------------------------------------------------
@@ -46,9 +46,9 @@ inputs = st.lists(
 
 def put_in(server, what, number, duration):
     """Hand in one thing; a wrong one must be refused. Returns what was decided."""
-    tickets = list(server.in_flight)
+    tickets = list(server.outstanding)
     if what == "report" and tickets:
-        return server.receive(report_of(server.in_flight[tickets[number % len(tickets)]], duration))
+        return server.receive(report_of(server.outstanding[tickets[number % len(tickets)]], duration))
     if what == "lose" and tickets:
         return server.lose(tickets[number % len(tickets)])
     if what == "leave" and number in server.clients:
@@ -61,7 +61,7 @@ def put_in(server, what, number, duration):
 
 
 def refuse_all(server, number):
-    known = next(iter(server.in_flight.values()), None)
+    known = next(iter(server.outstanding.values()), None)
     wrong = [
         lambda: server.receive(Report(10_000 + number, 0, 0.0, 1.0, 1)),
         lambda: server.receive(Report(-1, 0, 0.0, 1.0, 1)),
@@ -95,7 +95,7 @@ def test_the_books_are_kept(strategy, steps, seed):
     outputs = server.start()
     reported, settled = set(), set()
     for step in steps:
-        before = set(server.in_flight) | set(server.waiting)
+        before = set(server.outstanding) | set(server.waiting)
         new = put_in(server, *step)
         outputs += new
         reported |= set(server.waiting)
@@ -107,10 +107,10 @@ def test_the_books_are_kept(strategy, steps, seed):
                 settled |= set(tickets)
         snapshot = server.snapshot()
         idle, clients = set(snapshot["idle"]), set(server.clients)
-        busy = {dispatch.client for dispatch in server.in_flight.values()}
+        busy = {dispatch.client for dispatch in server.outstanding.values()}
         assert idle | busy == clients
         assert not idle & busy
-        assert not set(server.in_flight) & set(server.waiting)
+        assert not set(server.outstanding) & set(server.waiting)
     merges = [output for output in outputs if isinstance(output, Merge)]
     assert server.version == len(merges)
     assert server.updates == sum(len(merge.tickets) for merge in merges)
@@ -252,24 +252,24 @@ def test_absent_clients_are_not_drawn_until_they_join():
     server = Server(AFL(concurrency=3), [1] * 5, absent={0, 1, 2, 4})
     assert [output.client for output in server.start()] == [3]
     assert [output.client for output in server.join(1, 9)] == [1]
-    assert server.examples_of(1) == 9
+    assert server.num_examples(1) == 9
 
 
 def test_a_client_may_come_that_was_never_counted():
     server = Server(AFL(concurrency=3), [1])
     server.start()
     assert [output.client for output in server.join(6, 2)] == [6]
-    assert (server.examples_of(5), server.examples_of(6)) == (0, 2)
+    assert (server.num_examples(5), server.num_examples(6)) == (0, 2)
 
 
 def test_leaving_loses_every_ticket_of_the_client_and_keeps_what_it_reported():
     server = Server(FedAvg(cohort_size=3, sampler=UniformAll()), [1], seed=0)
     server.start()
-    assert len(server.in_flight) == 3  # one client, three tickets queued
+    assert len(server.outstanding) == 3  # one client, three tickets queued
     server.receive(report_of(first(server)))
     outputs = server.leave(0)
     assert [output.tickets for output in outputs if isinstance(output, Merge)] == [(0,)]
-    assert not server.in_flight
+    assert not server.outstanding
     assert not server.waiting
 
 

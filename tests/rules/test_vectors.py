@@ -85,9 +85,9 @@ class Mover:
 
     def step(self, seed, number):
         chance = Stream(purpose_key(seed, f"step {number}"))
-        tickets = list(self.server.in_flight)
+        tickets = list(self.server.outstanding)
         ticket = tickets[chance.below(len(tickets))]
-        dispatch = self.server.in_flight[ticket]
+        dispatch = self.server.outstanding[ticket]
         if chance.unit() < 0.1:
             outputs = self.server.lose(ticket)
             self.vectors.forget(ticket)

@@ -24,7 +24,7 @@ class HandRun:
 
     def ticket_of(self, client):
         """The client's only ticket."""
-        (ticket,) = [t for t, d in self.server.in_flight.items() if d.client == client]
+        (ticket,) = [t for t, d in self.server.outstanding.items() if d.client == client]
         return ticket
 
     def start_of(self, client):
@@ -36,12 +36,12 @@ class HandRun:
         return self.report(self.ticket_of(client), model, duration)
 
     def report(self, ticket, model, duration=1.0):
-        dispatch = self.server.in_flight[ticket]
+        dispatch = self.server.outstanding[ticket]
         staleness = self.server.version - dispatch.base_version
         self.vectors.trained[ticket] = np.array([model], dtype=np.float64)
         if dispatch.work.start == "own":
             self.vectors.own[dispatch.client] = self.vectors.trained[ticket]
-        examples = self.server.examples_of(dispatch.client)
+        examples = self.server.num_examples(dispatch.client)
         outputs = self.server.receive(Report(ticket, dispatch.client, 0.0, duration, examples))
         return staleness, self._carry_out(outputs), self.x
 
@@ -52,7 +52,7 @@ class HandRun:
         return self._carry_out(outputs), self.x
 
     def leave(self, client):
-        gone = [t for t, d in self.server.in_flight.items() if d.client == client]
+        gone = [t for t, d in self.server.outstanding.items() if d.client == client]
         outputs = self.server.leave(client)
         for ticket in gone:
             self.vectors.forget(ticket)

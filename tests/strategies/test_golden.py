@@ -70,13 +70,13 @@ def decided(strategy):
         elif lot < 0.2 and away:
             story.append([f"join {away[0]}", *map(written, server.join(away[0], 5))])
         else:
-            tickets = list(server.in_flight)
+            tickets = list(server.outstanding)
             ticket = tickets[chance.below(len(tickets))]
             if lot > 0.9:
                 story.append([f"lose {ticket}", *map(written, server.lose(ticket))])
             else:
-                client = server.in_flight[ticket].client
-                report = Report(ticket, client, float(step), 4.0 * chance.unit(), server.examples_of(client))
+                client = server.outstanding[ticket].client
+                report = Report(ticket, client, float(step), 4.0 * chance.unit(), server.num_examples(client))
                 story.append([f"report {ticket}", *map(written, server.receive(report))])
         story[-1].append({"version": server.version, "round": server.round})
     return json.loads(json.dumps(story))

@@ -85,7 +85,7 @@ def test_staleness_is_carried_by_the_ticket_not_guessed_from_the_merges(hand_run
     # One client holds three tickets of one version; a second report of the same client is one merge staler, and a
     # ticket handed out later is fresh although the client's earlier ones are still out.
     run = hand_run(AFL(concurrency=3, aggregate="mixing", sampler=UniformAll()), num_examples=(1,))
-    assert [dispatch.base_version for dispatch in run.server.in_flight.values()] == [0, 0, 0]
+    assert [dispatch.base_version for dispatch in run.server.outstanding.values()] == [0, 0, 0]
     assert run.report(1, 0.0)[0] == 0
     assert run.report(3, 0.0)[0] == 0  # handed out after that merge
     assert run.report(0, 0.0)[0] == 2

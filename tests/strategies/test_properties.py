@@ -31,7 +31,7 @@ class RandomRun:
         self.carry_out(self.server.start())
 
     def step(self, losses=0.0):
-        tickets = list(self.server.in_flight)
+        tickets = list(self.server.outstanding)
         ticket = tickets[self.chance.below(len(tickets))]
         if self.chance.unit() < losses:
             outputs = self.server.lose(ticket)
@@ -41,10 +41,10 @@ class RandomRun:
         self.carry_out(outputs)
 
     def report(self, ticket):
-        dispatch = self.server.in_flight[ticket]
+        dispatch = self.server.outstanding[ticket]
         shift = np.array([(37 * ticket) % 64 - 32.0, ticket % 8])
         self.vectors.trained[ticket] = self.vectors.handed_out[ticket] + shift
-        examples = self.server.examples_of(dispatch.client)
+        examples = self.server.num_examples(dispatch.client)
         return self.server.receive(Report(ticket, dispatch.client, 0.0, 1.0, examples))
 
     def carry_out(self, outputs):
@@ -64,7 +64,7 @@ class RandomRun:
         server, clients = self.server, len(self.server._examples)
         client = self.chance.below(clients)
         if client in server.clients:
-            for ticket in [t for t, d in server.in_flight.items() if d.client == client]:
+            for ticket in [t for t, d in server.outstanding.items() if d.client == client]:
                 self.vectors.forget(ticket)
             self.carry_out(server.leave(client))
         else:
@@ -90,7 +90,7 @@ def test_waiting_keeps_every_merge_within_the_bound(seed, bound, concurrency, sa
             run.churn()
         if not len(run.server.clients):
             run.churn()
-        if not run.server.in_flight:
+        if not run.server.outstanding:
             break  # everybody has left
     assert max(run.staleness_at_merge, default=0) <= bound
     assert run.version == run.server.version
@@ -158,8 +158,8 @@ def test_a_buffer_of_one_is_a_delta_sum_discounted(seed, sampler):
 def test_as_many_are_at_work_as_asked_for_and_can_be(strategy, seed):
     run = RandomRun(strategy, 6, seed)
     for step in range(60):
-        if step % 4 == 3 or not run.server.in_flight:
+        if step % 4 == 3 or not run.server.outstanding:
             run.churn()
         else:
             run.step(losses=0.2)
-        assert len(run.server.in_flight) == min(4, len(run.server.clients))
+        assert len(run.server.outstanding) == min(4, len(run.server.clients))

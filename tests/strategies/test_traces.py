@@ -131,7 +131,7 @@ def test_afl_wait_holds_merges_back_for_the_laggard(hand_run):
     # A merge now would make client 2 (v 0) two old: client 1's delta 4 is held, and nobody is handed anything.
     assert run.arrive(1, 4.0) == (1, "hold", 2.0)
     assert run.arrive(0, 3.0) == (0, "hold", 2.0)  # delta 3 - 2 = 1, held too; only client 2 is at work
-    assert len(run.server.in_flight) == 1
+    assert len(run.server.outstanding) == 1
     # The laggard reports: deltas 4, 1 and -1 in one step.
     assert run.arrive(2, -1.0) == (1, "merge", 6.0)  # 2 + 4 + 1 - 1; v = 2; all three are handed v 2 (model 6)
     assert run.arrive(1, 7.0) == (0, "merge", 7.0)  # v = 3; the others are now one old
@@ -235,7 +235,7 @@ def test_cyclic_weight_transfer_hands_the_model_from_one_to_the_next(hand_run):
     run = hand_run(CyclicWeightTransfer())
     seen, before = [], 0.0
     for model in (5.0, 2.0, 7.0, 1.0, 4.0, 8.0):
-        (dispatch,) = run.server.in_flight.values()  # one at a time
+        (dispatch,) = run.server.outstanding.values()  # one at a time
         assert run.start_of(dispatch.client) == before  # from the previous client's result
         assert run.arrive(dispatch.client, model) == (0, "merge", model)  # x = w_i
         seen.append(dispatch.client)
@@ -246,19 +246,19 @@ def test_cyclic_weight_transfer_hands_the_model_from_one_to_the_next(hand_run):
 
 def test_cyclic_weight_transfer_passes_a_lost_ticket_over(hand_run):
     run = hand_run(CyclicWeightTransfer(round_length=2))
-    (first,) = run.server.in_flight.values()
+    (first,) = run.server.outstanding.values()
     assert run.lose(first.client) == ("hold", 0.0)
-    (second,) = run.server.in_flight.values()
+    (second,) = run.server.outstanding.values()
     assert second.client != first.client  # its turn in this cycle is over
     run.arrive(second.client, 4.0)
     assert run.server.round == 0
-    (third,) = run.server.in_flight.values()
+    (third,) = run.server.outstanding.values()
     run.arrive(third.client, 2.0)
     assert run.server.round == 1
 
 
 def in_order_drawn(run):
-    return [dispatch.client for dispatch in run.server.in_flight.values()]
+    return [dispatch.client for dispatch in run.server.outstanding.values()]
 
 
 def test_published_scripts_afl_halves_in_the_order_drawn_and_never_downloads(hand_run):
@@ -272,7 +272,7 @@ def test_published_scripts_afl_halves_in_the_order_drawn_and_never_downloads(han
     assert (run.server.version, run.server.round) == (3, 1)
     assert {run.start_of(first), run.start_of(second), run.start_of(third)} == {8.0, 4.0, 2.0}  # their own, not 3
     # The spread was 3 - 1 = 2 s: the rate is 1/(1 + 0.01*2), decaying with the square root of the local epoch.
-    (work,) = {dispatch.work for dispatch in run.server.in_flight.values()}
+    (work,) = {dispatch.work for dispatch in run.server.outstanding.values()}
     assert (work.learning_rate, work.decay) == (1 / 1.02, 0.5)
     first, second, third = in_order_drawn(run)
     run.arrive(first, 5.0)
@@ -285,7 +285,7 @@ def test_published_scripts_sync_takes_the_plain_mean(hand_run):
     assert run.arrive(0, 4.0, duration=5.0) == (0, "hold", 0.0)
     assert run.arrive(1, 8.0) == (0, "merge", 6.0)  # (4 + 8)/2, whatever the samples
     assert [run.start_of(0), run.start_of(1)] == [4.0, 8.0]
-    (work,) = {dispatch.work for dispatch in run.server.in_flight.values()}
+    (work,) = {dispatch.work for dispatch in run.server.outstanding.values()}
     assert (work.learning_rate, work.decay, work.start) == (1.0, 0.0, "own")  # the sync scripts' rate is constant
     run.arrive(1, 1.0)
     assert run.arrive(0, 2.0) == (0, "merge", 1.5)
@@ -296,4 +296,4 @@ def test_published_scripts_sync_takes_the_plain_mean(hand_run):
 @pytest.mark.parametrize("mode", ["afl", "sync"])
 def test_published_scripts_take_another_schedule_if_given_one(hand_run, mode):
     run = hand_run(PublishedScripts(mode=mode, cohort_size=1, schedule=ConstantRate()))
-    assert {dispatch.work.decay for dispatch in run.server.in_flight.values()} == {0.0}
+    assert {dispatch.work.decay for dispatch in run.server.outstanding.values()} == {0.0}

@@ -12,27 +12,9 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar, cast, dataclass_transform
 
 import msgspec
-from msgspec import UNSET, UnsetType, field
-
-__all__ = [
-    "UNSET",
-    "Config",
-    "Record",
-    "UnsetType",
-    "ValidationError",
-    "convert",
-    "field",
-    "from_plain",
-    "kind_of",
-    "leave_out",
-    "pack",
-    "pack_rows",
-    "replace",
-    "to_json",
-    "to_plain",
-    "unpack",
-    "unpack_rows",
-]
+from msgspec import UNSET as UNSET
+from msgspec import UnsetType as UnsetType
+from msgspec import field as field
 
 ValidationError = msgspec.ValidationError
 T = TypeVar("T")

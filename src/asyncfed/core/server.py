@@ -6,6 +6,7 @@ reports, losses, joins and leaves, and carry out, in order, the dispatches, merg
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Sequence
 from math import inf, isfinite
 from typing import Any
@@ -33,7 +34,17 @@ from asyncfed.core.types import (
 
 
 class Server:
-    """Drives a strategy. `num_examples[c]` is what client c declared on joining; clients in `absent` join later."""
+    """Drives a strategy, to which it shows itself as a `View`.
+
+    Args:
+        strategy: what decides.
+        num_examples: what each client declared on joining.
+        seed: of the strategy's draws.
+        budget: when the run ends by itself; None for never.
+        absent: clients that join later.
+
+    `outstanding` are the tickets that are out, `waiting` those reported and not yet merged or dropped.
+    """
 
     def __init__(
         self,
@@ -45,42 +56,44 @@ class Server:
     ) -> None:
         self.strategy = strategy
         self.budget = budget or Budget()
-        self.updates = 0
+        self.updates = self.version = self.round = self.in_flight = self.next_ticket = 0
         self.stopped: str | None = None
-        self.in_flight: dict[int, Dispatch] = {}
+        self.outstanding: dict[int, Dispatch] = {}
         self.waiting: dict[int, Dispatch] = {}
+        present = [c for c in range(len(num_examples)) if c not in absent] if absent else range(len(num_examples))
+        self.clients, self.idle = ClientPool(present), ClientPool(present)
+        self.total_examples = sum(num_examples[c] for c in present)
+        self.delay_spread: float | None = None
+        self.rng = Stream(0)
         self._examples = list(num_examples)
-        self._declared: dict[int, int] = {}  # what those said who joined since; the rest is known from the start
-        self._crowd_changed = False
-        here = [c for c in range(len(num_examples)) if c not in absent] if absent else range(len(num_examples))
-        self._view = ServerView(self, here, sum(self._examples[c] for c in here))
+        self._declared: dict[int, int] = {}  # of clients that joined since; the rest is known from the start
+        self._clients_changed = False
         self._most_rounds = inf if self.budget.rounds is None else self.budget.rounds
         self._most_updates = inf if self.budget.updates is None else self.budget.updates
         self._deadline = inf if self.budget.elapsed is None else self.budget.elapsed
         self._load: dict[int, int] = {}
-        self._next_ticket = 0
         self._shortest, self._longest = inf, 0.0
         self._draws = purpose_key(seed, "strategy")
         self._inputs = 0
         self._plan: tuple[Work, Schedule | None, int, Work] | None = None
         self._state: Any = None
 
-    @property
-    def version(self) -> int:
-        return self._view.version
+    # ---- what else a strategy may see of it ------------------------------------------------------------------
 
     @property
-    def round(self) -> int:
-        return self._view.round
+    def oldest_base(self) -> int | None:
+        """The oldest version anyone is still training from. Tickets come in order of version, so it is the first's."""
+        for dispatch in self.outstanding.values():
+            return dispatch.base_version
+        return None
 
-    @property
-    def clients(self) -> ClientPool:
-        return self._view.clients
+    def num_examples(self, client: int) -> int:
+        """What the client declared when it joined."""
+        return self._examples[client]
 
-    @property
-    def next_ticket(self) -> int:
-        """The number of the ticket that will be handed out next; all before it have been."""
-        return self._next_ticket
+    def load(self, client: int) -> int:
+        """How many tickets the client holds."""
+        return self._load.get(client, 0)
 
     # ---- inputs ----------------------------------------------------------------------------------------------
 
@@ -89,12 +102,12 @@ class Server:
         if self._inputs:
             raise ProtocolError("the run has begun already; start each server once, or restore it from a snapshot.")
         self._begin_input()
-        self._state, actions = self.strategy.start(self._view)
+        self._state, actions = self.strategy.start(self)
         return self._carry_out(actions)
 
     def receive(self, report: Report) -> list[Output]:
         """A client's report has arrived. Raises `ProtocolError`, and changes nothing, if the client broke the rules."""
-        dispatch = self.in_flight.get(report.ticket)
+        dispatch = self.outstanding.get(report.ticket)
         if (
             dispatch is None
             or dispatch.client != report.client
@@ -111,35 +124,33 @@ class Server:
             self._shortest = duration
         if duration > self._longest:
             self._longest = duration
-        view = self._view
-        update = Update(dispatch, report, staleness_of(dispatch, view.version))
-        self._state, actions = self.strategy.on_update(self._state, update, view)
+        update = Update(dispatch, report, staleness_of(dispatch, self.version))
+        self._state, actions = self.strategy.on_update(self._state, update, self)
         return self._carry_out(actions)
 
     def lose(self, ticket: int) -> list[Output]:
         """A ticket will never be reported: its client crashed, timed out or vanished."""
-        dispatch = self.in_flight.get(ticket)
+        dispatch = self.outstanding.get(ticket)
         if dispatch is None:
             raise ProtocolError(f"ticket {ticket} cannot be lost: it is not in flight. Lose each ticket at most once.")
         self._begin_input()
         self._settle(ticket, dispatch)
-        self._state, actions = self.strategy.on_lost(self._state, dispatch, self._view)
+        self._state, actions = self.strategy.on_lost(self._state, dispatch, self)
         return self._carry_out(actions)
 
     def join(self, client: int, num_examples: int) -> list[Output]:
         """A client has come (back) and has so many samples."""
-        view = self._view
-        if client < 0 or client in view.clients:
+        if client < 0 or client in self.clients:
             raise ProtocolError(f"client {client} cannot join: it is here already, or its number is negative.")
         if num_examples < 0:
             raise ProtocolError(f"client {client} cannot join with {num_examples} examples; declare zero or more.")
         self._begin_input()
         self._declare(client, num_examples)
-        self._crowd_changed = True
-        view.total_examples += num_examples
-        view.clients.add(client)
-        view.idle.add(client)
-        self._state, actions = self.strategy.on_join(self._state, client, view)
+        self._clients_changed = True
+        self.total_examples += num_examples
+        self.clients.add(client)
+        self.idle.add(client)
+        self._state, actions = self.strategy.on_join(self._state, client, self)
         return self._carry_out(actions)
 
     def leave(self, client: int) -> list[Output]:
@@ -147,17 +158,16 @@ class Server:
 
         What it reported before stays valid.
         """
-        view = self._view
-        if client not in view.clients:
+        if client not in self.clients:
             raise ProtocolError(f"client {client} cannot leave: it is not here.")
         self._begin_input()
-        view.clients.discard(client)
-        view.idle.discard(client)
-        view.total_examples -= self._examples[client]
-        self._crowd_changed = True
-        self._state, actions = self.strategy.on_leave(self._state, client, view)
+        self.clients.discard(client)
+        self.idle.discard(client)
+        self.total_examples -= self._examples[client]
+        self._clients_changed = True
+        self._state, actions = self.strategy.on_leave(self._state, client, self)
         outputs = self._carry_out(actions)
-        for ticket in [t for t, d in self.in_flight.items() if d.client == client]:
+        for ticket in [t for t, d in self.outstanding.items() if d.client == client]:
             if self.stopped is None:
                 outputs += self.lose(ticket)
         return outputs
@@ -176,7 +186,7 @@ class Server:
             elif isinstance(action, Merge):
                 self._merge(action)
                 outputs.append(action)
-                if self.updates >= self._most_updates or (action.ends_round and self._view.round >= self._most_rounds):
+                if self.updates >= self._most_updates or (action.ends_round and self.round >= self._most_rounds):
                     return outputs + self._stop(self._spent())
             elif isinstance(action, Drop):
                 if self.waiting.pop(action.ticket, None) is None:
@@ -189,31 +199,31 @@ class Server:
         return outputs
 
     def _dispatch(self, action: Train) -> Dispatch:
-        client, view = action.client, self._view
+        client = action.client
         load = self._load.get(client, 0)
-        here = client in view.clients if load else view.idle.remove(client)
-        if not here:
+        present = client in self.clients if load else self.idle.remove(client)
+        if not present:
             raise self._fault(f"trains client {client}, which is not here")
         work = self._planned(action)
         if load and work.start == "own":
             raise self._fault(f"trains busy client {client} from its own model, which is still changing")
-        ticket = self._next_ticket
-        self._next_ticket = ticket + 1
+        ticket = self.next_ticket
+        self.next_ticket = ticket + 1
         self._load[client] = load + 1
-        dispatch = Dispatch(ticket, client, view.version, work)
-        self.in_flight[ticket] = dispatch
-        view.in_flight += 1
+        dispatch = Dispatch(ticket, client, self.version, work)
+        self.outstanding[ticket] = dispatch
+        self.in_flight += 1
         return dispatch
 
     def _planned(self, action: Train) -> Work:
         """The work with its rate set for this round; rounds are long, so the last plan is usually the answer."""
-        plan, view = self._plan, self._view
-        if plan and plan[0] is action.work and plan[1] is action.schedule and plan[2] == view.round:
+        plan = self._plan
+        if plan and plan[0] is action.work and plan[1] is action.schedule and plan[2] == self.round:
             return plan[3]
         work = action.work
         if action.schedule is not None:
-            work = action.schedule.plan(work, view.round, view.delay_spread)
-        self._plan = (action.work, action.schedule, view.round, work)
+            work = action.schedule.plan(work, self.round, self.delay_spread)
+        self._plan = (action.work, action.schedule, self.round, work)
         return work
 
     def _merge(self, merge: Merge) -> None:
@@ -225,17 +235,16 @@ class Server:
         for ticket in merge.tickets:
             if self.waiting.pop(ticket, None) is None:
                 raise self._fault(f"merges ticket {ticket}, which is not a reported, unmerged one")
-        view = self._view
-        view.version += 1
+        self.version += 1
         self.updates += count
         if merge.ends_round:
-            view.round += 1
+            self.round += 1
             if self._longest >= self._shortest:
-                view.delay_spread = self._longest - self._shortest
+                self.delay_spread = self._longest - self._shortest
             self._shortest, self._longest = inf, 0.0
 
     def _spent(self) -> str:
-        if self._view.round >= self._most_rounds:
+        if self.round >= self._most_rounds:
             return f"all {self._most_rounds} rounds are done"
         return f"all {self._most_updates} updates are merged"
 
@@ -250,16 +259,16 @@ class Server:
             raise ProtocolError(f"the run has stopped ({self.stopped}); nothing more can be handed in.")
         self._inputs += 1
         # The draws of an input are keyed by how many inputs came before it, so by nothing else.
-        self._view.rng.word = (self._draws + self._inputs * TICKET_STEP) & MASK
+        self.rng.word = (self._draws + self._inputs * TICKET_STEP) & MASK
 
     def _refusal(self, report: Report, dispatch: Dispatch | None) -> ProtocolError:
         """Why this report cannot be taken."""
         who = f"client {report.client} reported ticket {report.ticket}"
         if dispatch is None:
-            if 0 <= report.ticket < self._next_ticket:
+            if 0 <= report.ticket < self.next_ticket:
                 return ProtocolError(f"{who} twice, or after it was given up as lost; the report is refused.")
             return ProtocolError(
-                f"{who}, which was never handed out (the next one will be {self._next_ticket}); the report is refused."
+                f"{who}, which was never handed out (the next one will be {self.next_ticket}); the report is refused."
             )
         if dispatch.client != report.client:
             return ProtocolError(f"{who}, which belongs to client {dispatch.client}; the report is refused.")
@@ -274,43 +283,36 @@ class Server:
         self._examples[client] = self._declared[client] = num_examples
 
     def _settle(self, ticket: int, dispatch: Dispatch) -> None:
-        del self.in_flight[ticket]
-        view, client = self._view, dispatch.client
-        view.in_flight -= 1
+        del self.outstanding[ticket]
+        client = dispatch.client
+        self.in_flight -= 1
         load = self._load.pop(client) - 1
         if load:
             self._load[client] = load
-        elif client in view.clients:
-            view.idle.add(client)
+        elif client in self.clients:
+            self.idle.add(client)
 
     def _fault(self, what: str) -> StrategyError:
         return StrategyError(
             f"{type(self.strategy).__name__} {what}. This is a defect of the strategy, not of a client."
         )
 
-    def examples_of(self, client: int) -> int:
-        return self._examples[client]
-
-    def load_of(self, client: int) -> int:
-        return self._load.get(client, 0)
-
     # ---- snapshots -------------------------------------------------------------------------------------------
 
     def snapshot(self) -> dict[str, Any]:
         """All of it, as plain values that JSON can hold. `restore` continues from there to the same decisions."""
-        view = self._view
         return {
-            "version": view.version,
-            "round": view.round,
+            "version": self.version,
+            "round": self.round,
             "updates": self.updates,
             "stopped": self.stopped,
-            "delay_spread": view.delay_spread,
-            "in_flight": [to_plain(d) for d in self.in_flight.values()],
+            "delay_spread": self.delay_spread,
+            "in_flight": [to_plain(d) for d in self.outstanding.values()],
             "waiting": [to_plain(d) for d in self.waiting.values()],
             "declared": list(self._declared.items()),
-            "clients": list(view.clients) if self._crowd_changed else None,
-            "idle": list(view.idle),
-            "next_ticket": self._next_ticket,
+            "clients": list(self.clients) if self._clients_changed else None,
+            "idle": list(self.idle),
+            "next_ticket": self.next_ticket,
             "shortest": None if self._shortest == inf else self._shortest,
             "longest": self._longest,
             "inputs": self._inputs,
@@ -319,68 +321,19 @@ class Server:
 
     def restore(self, snapshot: dict[str, Any]) -> None:
         """Become the server that `snapshot` was taken of; made with the same strategy, seed and budget."""
-        self.updates, self.stopped = snapshot["updates"], snapshot["stopped"]
-        self.in_flight = {d["ticket"]: from_plain(d, Dispatch) for d in snapshot["in_flight"]}
+        for name in ("version", "round", "updates", "stopped", "delay_spread", "next_ticket"):
+            setattr(self, name, snapshot[name])
+        self.outstanding = {d["ticket"]: from_plain(d, Dispatch) for d in snapshot["in_flight"]}
         self.waiting = {d["ticket"]: from_plain(d, Dispatch) for d in snapshot["waiting"]}
+        self.in_flight = len(self.outstanding)
         for client, num_examples in snapshot["declared"]:
             self._declare(client, num_examples)
-        self._restore_view(snapshot)
-        self._load = {}
-        for dispatch in self.in_flight.values():
-            self._load[dispatch.client] = self._load.get(dispatch.client, 0) + 1
-        self._next_ticket, self._inputs = snapshot["next_ticket"], snapshot["inputs"]
+        self._clients_changed = snapshot["clients"] is not None
+        if self._clients_changed:
+            self.clients = ClientPool(snapshot["clients"])
+        self.idle = ClientPool(snapshot["idle"])
+        self.total_examples = sum(self._examples[c] for c in self.clients)
+        self._load = dict(Counter(d.client for d in self.outstanding.values()))
         self._shortest = inf if snapshot["shortest"] is None else snapshot["shortest"]
-        self._longest = snapshot["longest"]
-        self._plan = None
+        self._longest, self._inputs, self._plan = snapshot["longest"], snapshot["inputs"], None
         self._state = from_plain(snapshot["state"], self.strategy.state_type)
-
-    def _restore_view(self, snapshot: dict[str, Any]) -> None:
-        view = self._view
-        view.version, view.round, view.delay_spread = snapshot["version"], snapshot["round"], snapshot["delay_spread"]
-        self._crowd_changed = snapshot["clients"] is not None
-        if self._crowd_changed:
-            view.clients = ClientPool(snapshot["clients"])
-        view.idle = ClientPool(snapshot["idle"])
-        view.in_flight = len(self.in_flight)
-        view.total_examples = sum(self._examples[c] for c in view.clients)
-
-
-class ServerView:
-    """What a strategy sees of the server. The server keeps it up to date; a strategy only reads it."""
-
-    __slots__ = (
-        "_server",
-        "clients",
-        "delay_spread",
-        "idle",
-        "in_flight",
-        "rng",
-        "round",
-        "total_examples",
-        "version",
-    )
-
-    def __init__(self, server: Server, clients: Sequence[int], total_examples: int) -> None:
-        self._server = server
-        self.rng = Stream(0)
-        self.version = 0
-        self.round = 0
-        self.delay_spread: float | None = None
-        self.clients = ClientPool(clients)
-        self.idle = ClientPool(clients)
-        self.in_flight = 0
-        self.total_examples = total_examples
-
-    @property
-    def oldest_base(self) -> int | None:
-        """The oldest version anyone is still training from. Tickets come in order of version, so it is the first's."""
-        for dispatch in self._server.in_flight.values():
-            return dispatch.base_version
-        return None
-
-    def num_examples(self, client: int) -> int:
-        return self._server.examples_of(client)
-
-    def load(self, client: int) -> int:
-        """How many tickets the client holds."""
-        return self._server.load_of(client)

@@ -14,16 +14,28 @@ Start: TypeAlias = Literal["server", "own"]
 
 
 class Work(Config):
-    """What a client is asked to do: `epochs` passes of mini-batch SGD over its own data.
+    """What a client is asked to do: mini-batch SGD over its own data.
 
-    In local epoch e (0, 1, ...) the step is `learning_rate / (e + 1)**decay`. `proximal` adds FedProx's term
-    `proximal/2 * |w - w_start|^2`. `start` says which model it starts from: the server's, handed out with the
-    ticket, or the client's own last one (the published scripts never download). With `patience`, the client stops
-    after so many epochs in a row whose mean loss (over its batches, each before its step, without penalty) was no lower
-    than the lowest before.
+        w <- w - learning_rate / (e + 1)**decay * (gradient of the loss + proximal * (w - w_start))     local epoch e
 
-    `momentum` m is the heavy ball's: v <- m v + gradient, w <- w - step v, from v = 0 in each ticket. Momentum and
-    patience that are UNSET are not written down, so that works without them read as they always did.
+    Args:
+        epochs: passes over the client's data, 1 or more.
+        batch_size: rows of a step, 1 or more.
+        learning_rate: of local epoch 0, above 0.
+        decay: how the rate falls over local epochs, 0 (constant) or more.
+        proximal: FedProx's term `proximal/2 * |w - w_start|^2`, 0 (none) or more.
+        start: the model it starts from: "server", sent with the ticket, or "own", the client's own last one (the
+            published scripts never download).
+        momentum: the heavy ball's m, from 0 to below 1: v <- m v + gradient, w <- w - step v, from v = 0 in each
+            ticket. PyTorch problems only.
+        patience: stop after so many epochs in a row, 1 or more, whose mean loss (over batches, each before its step,
+            without penalty) was no lower than the lowest before.
+
+    Momentum and patience that are UNSET are not written down, so that works without them read as they always did.
+
+    >>> Work(epochs=0)
+    Traceback (most recent call last):
+    asyncfed.core.errors.ConfigError: work.epochs is 0; a client must do at least 1 local epoch.
     """
 
     epochs: int = 1
@@ -36,8 +48,10 @@ class Work(Config):
     patience: int | UnsetType = UNSET
 
     def __post_init__(self) -> None:
-        if self.momentum is not UNSET:
-            self._check_momentum(self.momentum)
+        if self.momentum == 0:
+            leave_out(self, "momentum")
+        elif self.momentum is not UNSET and not 0 < self.momentum < 1:
+            raise ConfigError(f"work.momentum is {self.momentum}; it must be at least 0 and below 1.")
         if self.patience is not UNSET and self.patience < 1:
             raise ConfigError(f"work.patience is {self.patience}; it must be at least 1 epoch, or left out.")
         if self.epochs < 1:
@@ -51,15 +65,18 @@ class Work(Config):
             if not (isfinite(value) and value >= 0):
                 raise ConfigError(f"work.{name} is {value}; it must be zero or a positive number.")
 
-    def _check_momentum(self, momentum: float) -> None:
-        if not 0 <= momentum < 1:
-            raise ConfigError(f"work.momentum is {momentum}; it must be at least 0 and below 1.")
-        if momentum == 0:
-            leave_out(self, "momentum")
-
 
 class Budget(Config):
-    """When a run ends by itself: after so many rounds, merged updates, or seconds; whichever comes first."""
+    """When a run ends by itself; whichever comes first. None is no limit.
+
+    Args:
+        rounds: so many rounds, 1 or more.
+        updates: so many merged updates, 1 or more.
+        elapsed: so many seconds of the run's clock, above 0: virtual in a simulation, real in a live run.
+
+    >>> Budget(rounds=100).updates is None
+    True
+    """
 
     rounds: int | None = None
     updates: int | None = None
@@ -73,7 +90,7 @@ class Budget(Config):
 
 
 class Dispatch(Record):
-    """A ticket handed out: this client trains from model version `base_version`. Made only by `Server`."""
+    """A ticket that is out: this client trains from model version `base_version`. Made only by `Server`."""
 
     ticket: int
     client: int
@@ -112,7 +129,7 @@ class Schedule(Protocol):
 
 
 class Train(Record):
-    """Decision: hand this client a new ticket with this work, its rate set by `schedule` at the moment of dispatch."""
+    """Decision: give this client a new ticket with this work, its rate set by `schedule` at the moment of dispatch."""
 
     client: int
     work: Work
@@ -177,22 +194,22 @@ class Rng(Protocol):
 class View(Protocol):
     """All a strategy may know: no clock, no future, no arrays. A strategy only reads it."""
 
-    @property
-    def version(self) -> int: ...
-    @property
-    def round(self) -> int: ...
-    @property
-    def delay_spread(self) -> float | None: ...
+    version: int
+    round: int
+    delay_spread: float | None
+
     @property
     def idle(self) -> Pool: ...
     @property
     def clients(self) -> Pool: ...
-    @property
-    def in_flight(self) -> int: ...
+
+    in_flight: int
+
     @property
     def oldest_base(self) -> int | None: ...
-    @property
-    def total_examples(self) -> int: ...
+
+    total_examples: int
+
     @property
     def rng(self) -> Rng: ...
     def num_examples(self, client: int) -> int: ...

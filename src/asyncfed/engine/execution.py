@@ -99,7 +99,7 @@ class Execution:
         self._write(REFUSED, ticket, client, float(is_fault), None, reason)
 
     def leave(self, client: int, reason: str | None = None) -> None:
-        gone = [t for t, d in self.server.in_flight.items() if d.client == client]
+        gone = [t for t, d in self.server.outstanding.items() if d.client == client]
         outputs = self.server.leave(client)
         self._write(LEAVE, None, client, None, None, reason)
         for ticket in gone:
@@ -262,7 +262,7 @@ class Execution:
             self.watch.restore(snapshot["watch"])
         self.server.restore(snapshot["server"])
         self.version, self.round, self.updates = self.server.version, self.server.round, self.server.updates
-        dispatches = [*self.server.in_flight.values(), *self.server.waiting.values()]
+        dispatches = [*self.server.outstanding.values(), *self.server.waiting.values()]
         self.dispatches = {d.ticket: d for d in dispatches}
 
 

@@ -139,7 +139,7 @@ class LiveSession:
 
     def in_flight(self, client: int | None = None) -> list[int]:
         """Tickets that are out, oldest first: all, or those of one client, who works on them in this order."""
-        flying = self._execution.server.in_flight
+        flying = self._execution.server.outstanding
         return [ticket for ticket, dispatch in flying.items() if client is None or dispatch.client == client]
 
     # ---- beginning -------------------------------------------------------------------------------------------
@@ -219,12 +219,12 @@ class LiveSession:
         if reply.client in self._standing.set_aside or reply.session != self.name:
             self._standing.refused += 1  # not written down: a node that was set aside could fill the disk
             return Refusal(SET_ASIDE if reply.client in self._standing.set_aside else TOO_LATE, is_fault=False)
-        dispatch = self._execution.server.in_flight.get(reply.ticket) if type(reply.ticket) is int else None
+        dispatch = self._execution.server.outstanding.get(reply.ticket) if type(reply.ticket) is int else None
         if dispatch is None or dispatch.client != reply.client:
             return self._refuse_stray(reply, dispatch)
         ticket, client = dispatch.ticket, dispatch.client
         out_for = self._execution.now - self._standing.handed_out_at[ticket]
-        start, examples = self._execution.vectors.handed_out[ticket], self._execution.server.examples_of(client)
+        start, examples = self._execution.vectors.handed_out[ticket], self._execution.server.num_examples(client)
         fault = fault_in(reply, Expected(start, examples, out_for), self._limits, self._standing.norms)
         if fault is not None:
             return self._refuse(ticket, client, fault, is_fault=True, loses=True)
@@ -244,7 +244,7 @@ class LiveSession:
     def lose(self, ticket: int, reason: str, now: float) -> None:
         """This ticket will never be answered. Nothing happens if it is not out any more."""
         self._turn_to(now)
-        if ticket in self._execution.server.in_flight and not self.finished:
+        if ticket in self._execution.server.outstanding and not self.finished:
             self._lose(ticket, reason)
             self._end_if_stopped()
 
@@ -270,7 +270,7 @@ class LiveSession:
     def expire(self, now: float) -> list[int]:
         """Give up tickets whose time is over. Answers with the clients that held them: they may be hanging."""
         self._turn_to(now)
-        late = self._standing.overdue(self._execution.server.in_flight.values(), self._execution.now)
+        late = self._standing.overdue(self._execution.server.outstanding.values(), self._execution.now)
         for dispatch in late:
             self.lose(dispatch.ticket, f"no answer within {self._limits.ticket_seconds:g} s", now)
         return [dispatch.client for dispatch in late]
@@ -296,7 +296,7 @@ class LiveSession:
             else:
                 journal.commit(None, None)
         unsent, self._unsent = self._unsent, []
-        flying = self._execution.server.in_flight
+        flying = self._execution.server.outstanding
         return [] if self.finished else [self._assignment(d) for d in unsent if d.ticket in flying]
 
     def _checkpoint_due(self, since_last: float) -> bool:
@@ -351,7 +351,7 @@ class LiveSession:
         duration = self._execution.now - self._standing.began(ticket, client)
         self._standing.settled(ticket, client, self._execution.now)
         metrics = {name: float(value) for name, value in reply.metrics.items()} if reply.metrics else None
-        examples = execution.server.examples_of(client)
+        examples = execution.server.num_examples(client)
         execution.receive(Report(ticket, client, self._execution.now, duration, examples, metrics), 0.0)
         self._end_if_stopped()
 
@@ -379,7 +379,7 @@ class LiveSession:
         return Refusal(reason, is_fault)
 
     def _lose(self, ticket: int, reason: str) -> None:
-        client = self._execution.server.in_flight[ticket].client
+        client = self._execution.server.outstanding[ticket].client
         after = self._standing.settled(ticket, client, self._execution.now)
         self._standing.gave_up(ticket, client)
         self._execution.lose(ticket, after, 0.0, reason)

@@ -72,7 +72,7 @@ class Simulation:
                 execution.now = time
                 self._apply_churn(self._churn[ticket + len(self._churn)])
                 continue
-            dispatch = server.in_flight.get(ticket)
+            dispatch = server.outstanding.get(ticket)
             if dispatch is None:
                 continue  # its client left meanwhile
             execution.now = time
@@ -145,7 +145,7 @@ class Simulation:
         heapify(self._heap)
         self._free_at.update(state["free_at"])
         self.finished = state["finished"]
-        trained, in_flight = self._execution.vectors.trained, self._execution.server.in_flight
+        trained, in_flight = self._execution.vectors.trained, self._execution.server.outstanding
         for ticket in sorted(k for _, k, _, _, lost in self._heap if not lost and k in in_flight):
             if ticket not in trained:
                 self._training.pending[ticket] = in_flight[ticket]

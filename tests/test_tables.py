@@ -5,7 +5,7 @@ import pytest
 
 import asyncfed as af
 from asyncfed.core.errors import ConfigError
-from asyncfed.data import DataRequest, Flights, TableFile
+from asyncfed.data import DataRequest, Flights, Holdout, TableFile, table_reader
 
 
 @pytest.fixture
@@ -39,6 +39,49 @@ def test_from_the_command_line(cli, shops, tmp_path):
     assert af.verify(out).ok
 
 
+@pytest.fixture
+def count_calls(monkeypatch):
+    """`count_calls(owner, name)`: a list that grows by one with every call of `owner.name`."""
+
+    def watch(owner, name):
+        calls, original = [], getattr(owner, name)
+
+        def counted(*arguments, **options):
+            calls.append(name)
+            return original(*arguments, **options)
+
+        monkeypatch.setattr(owner, name, counted)
+        return calls
+
+    return watch
+
+
+@pytest.mark.parametrize("rate", [[], ["--lr", "0.05"]])
+def test_a_run_command_prepares_its_data_once(cli, shops, tmp_path, count_calls, rate):
+    read = count_calls(table_reader, "_read_csv")
+    prepared, drawn = count_calls(TableFile, "prepare"), count_calls(Holdout, "roles")
+    done = cli("run", "--data", shops, "--target", "y", "--client-column", "shop", "--rounds", 5,
+               "--set", 'data.ignore=["id"]', "--out", tmp_path / "run.sqlite", *rate)  # fmt: skip
+    assert done.code == 0, done.err
+    assert (len(read), len(prepared), len(drawn)) == (1, 1, 1)
+
+
+def test_a_run_from_python_prepares_its_data_once(shops, count_calls):
+    experiment = af.presets.table(str(shops), target="y", client_column="shop", rounds=5)
+    prepared, drawn = count_calls(TableFile, "prepare"), count_calls(Holdout, "roles")
+    run = af.run(experiment)
+    assert run.problem.clients.names == ("north", "south", "west")
+    assert (len(prepared), len(drawn)) == (1, 1)
+
+
+def test_a_report_prepares_the_data_of_each_run_once(cli, shops, tmp_path, count_calls):
+    experiment = af.presets.table(str(shops), target="y", client_column="shop", rounds=5)
+    af.run(experiment, out=tmp_path / "run.sqlite")
+    prepared, drawn = count_calls(TableFile, "prepare"), count_calls(Holdout, "roles")
+    assert cli("report", tmp_path / "run.sqlite", "--out", tmp_path / "page.html").code == 0
+    assert (len(prepared), len(drawn)) == (1, 1)
+
+
 def test_from_toml_and_back(shops):
     text = f"""
     [data]
@@ -57,7 +100,7 @@ def test_from_toml_and_back(shops):
     assert experiment.prepare_data().preparation.feature_names == ("price", "colour=red")
 
 
-def test_without_a_client_column_rows_are_dealt_out(shops):
+def test_without_a_client_column_the_split_assigns_rows(shops):
     experiment = af.presets.table(str(shops), target="y", num_clients=5, settings={"data.ignore": ["id", "shop"]})
     prepared = experiment.prepare_data()
     assert prepared.clients.num_clients == 5

@@ -81,10 +81,10 @@ class Experiment(Config):
         """The clients with the rows they train on."""
         return self.prepare_data().clients
 
-    def problem(self) -> Linear:
-        """What is to be learnt, with every client's data."""
-        prepared = self.prepare_data()
-        return self.model.build(prepared.clients, prepared.held_out)
+    def problem(self, prepared: PreparedData | None = None) -> Linear:
+        """What is to be learnt, with every client's data. `prepared` saves preparing the data again."""
+        data = self.prepare_data() if prepared is None else prepared
+        return self.model.build(data.clients, data.held_out)
 
     def count_clients(self) -> int:
         """How many clients there are: as was said, or as the data say."""

@@ -129,7 +129,7 @@ def table(
     target: str | None = None,
     client_column: str | None = None,
     problem: str | None = None,
-    strategy: str | Strategy = "fedasync",
+    strategy: str | Strategy | None = "fedasync",
     fraction: float = 0.5,
     num_clients: int | None = None,
     rounds: int = 50,
@@ -141,7 +141,8 @@ def table(
 
     `problem` is one of `PROBLEMS`. Features are scaled, so that a rate of 0.01 suits most tables; one local epoch a
     ticket. Without `client_column`, rows are assigned at random to `num_clients`, 10 if left out. `settings` are dotted
-    keys set anew, such as `{"data.ignore": ["id"]}`, before the clients are counted.
+    keys set anew, such as `{"data.ignore": ["id"]}`, before the clients are counted. With `strategy` None they
+    are not counted and the strategy stays the default: choose one with `table_strategy` when the data are prepared.
     """
     chosen, usual = _data_named(data, target, client_column)
     problem = problem or usual
@@ -160,10 +161,16 @@ def table(
         budget=Budget(rounds=rounds),
     )
     experiment = changed(experiment, dict(settings or {}))
+    if strategy is None:
+        return experiment
     if isinstance(strategy, str):
-        tickets = max(1, int(fraction * experiment.count_clients()))
-        strategy = strategy_named(strategy, tickets, Work(), ConstantRate())
+        strategy = table_strategy(strategy, fraction, experiment.count_clients())
     return replace(experiment, strategy=strategy)
+
+
+def table_strategy(name: str, fraction: float, num_clients: int) -> Strategy:
+    """The strategy of `table` by its name: one local epoch at a constant rate, `fraction` of the clients at work."""
+    return strategy_named(name, max(1, int(fraction * num_clients)), Work(), ConstantRate())
 
 
 def _data_named(data: str | Data, target: str | None, client_column: str | None) -> tuple[Data, str]:

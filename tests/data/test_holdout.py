@@ -34,7 +34,8 @@ def test_every_client_gives_its_part_and_keeps_a_row(sizes, validation, test, se
 
 
 def test_parts_share_no_row_and_lose_none():
-    train, parts = hold_out(clients([10, 1, 7]), Holdout(validation=0.2, test=0.3), seed=3)
+    whole = clients([10, 1, 7])
+    train, parts = hold_out(whole, Holdout(validation=0.2, test=0.3).roles(whole.offsets, seed=3))
     assert train.num_examples.tolist() == [5, 1, 4]
     assert np.diff(parts["test"].offsets).tolist() == [3, 0, 2]
     everything = np.concatenate([train.y, parts["validation"].y, parts["test"].y])
@@ -43,7 +44,8 @@ def test_parts_share_no_row_and_lose_none():
 
 
 def test_another_seed_draws_other_rows():
-    one, other = (hold_out(clients([50]), Holdout(), seed=seed)[0].y for seed in (0, 1))
+    whole = clients([50])
+    one, other = (hold_out(whole, Holdout().roles(whole.offsets, seed))[0].y for seed in (0, 1))
     assert not np.array_equal(one, other)
 
 

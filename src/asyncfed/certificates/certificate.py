@@ -175,11 +175,14 @@ def linear_problem(problem: Problem) -> Linear:
     return problem
 
 
-def with_theory_rate(experiment: Experiment) -> tuple[Experiment, Guarantee]:
-    """The experiment at the constant rate a theorem that covers its rule advises, and that theorem."""
+def with_theory_rate(experiment: Experiment, problem: Linear | None = None) -> tuple[Experiment, Guarantee]:
+    """The experiment at the constant rate a theorem that covers its rule advises, and that theorem.
+
+    `problem` is what the experiment describes, if it was built already.
+    """
     strategy = experiment.strategy
     steady = with_changes(experiment, strategy=with_changes(strategy, schedule=ConstantRate()))
-    problem = steady.problem()
+    problem = steady.problem() if problem is None else problem
     setting = setting_of(steady, problem.num_examples)
     found = guarantees(setting, constants_of(steady, problem), np.arange(1))
     best = admissible(found)

@@ -7,7 +7,7 @@ import tomllib
 from collections.abc import Callable
 from dataclasses import Field, dataclass, fields
 from functools import wraps
-from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, get_type_hints
 
 import typer
 
@@ -15,13 +15,23 @@ from asyncfed.cli.output import print_note
 from asyncfed.core.errors import ConfigError
 
 if TYPE_CHECKING:
+    from asyncfed.data import PreparedData
     from asyncfed.experiment import Experiment
+    from asyncfed.problems.linear import Linear
 
 PRESET = "regression"
 """The experiment of a command that names none."""
 
 TABLE_OPTIONS = ("data", "target", "client_column", "problem")
 """Options about a table of one's own, which takes the place of a preset."""
+
+
+class PreparedExperiment(NamedTuple):
+    """An experiment, its data, prepared once, and the problem they make."""
+
+    experiment: Experiment
+    data: PreparedData
+    problem: Linear
 
 
 @dataclass(frozen=True)
@@ -58,7 +68,24 @@ class ExperimentOptions:
     ] = None
 
     def build(self) -> Experiment:
-        """The experiment that these options describe."""
+        """The experiment that these options describe, for commands without a table of one's own."""
+        chosen = self._change(self._preset())
+        return chosen if self.lr is None else _with_rate(chosen, self.lr)
+
+    def prepare(self) -> PreparedExperiment:
+        """The experiment that these options describe, with its data: nothing is read or prepared twice."""
+        if _given(data=self.data, target=self.target, client_column=self.client_column, problem=self.problem):
+            unchanged, data = self._table()
+            chosen = self._change(unchanged)
+        else:
+            chosen = self._change(self._preset())
+            data = chosen.prepare_data()
+        problem = chosen.problem(data)
+        chosen = chosen if self.lr is None else _with_rate(chosen, self.lr, problem)
+        return PreparedExperiment(chosen, data, problem)
+
+    def _change(self, chosen: Experiment) -> Experiment:
+        """The experiment with other delays, rounds, seed and settings."""
         from asyncfed.core.record import replace
         from asyncfed.experiment import changed
         from asyncfed.presets import delays_named
@@ -66,21 +93,17 @@ class ExperimentOptions:
         changes = {
             key: value for key, value in {"seed": self.seed, "budget.rounds": self.rounds}.items() if value is not None
         } | dict(map(parse_setting, self.settings or []))
-        chosen = self._unchanged()
         if self.delays is not None:
             chosen = replace(chosen, delays=delays_named(self.delays))
-        chosen = changed(chosen, changes) if changes else chosen
-        return chosen if self.lr is None else _with_rate(chosen, self.lr)
+        return changed(chosen, changes) if changes else chosen
 
-    def _unchanged(self) -> Experiment:
-        """The preset, the table or the TOML file, with the strategy that was chosen."""
+    def _preset(self) -> Experiment:
+        """The preset or the TOML file, with the strategy that was chosen."""
         from asyncfed.core.record import replace
         from asyncfed.experiment import read_toml
         from asyncfed.presets import preset, strategy_like
 
         shape = _given(reading=self.reading, fraction=self.fraction, num_clients=self.clients)
-        if _given(data=self.data, target=self.target, client_column=self.client_column, problem=self.problem):
-            return self._table(shape)
         if not self.experiment.endswith(".toml"):
             return preset(self.experiment)(**shape, **_given(strategy=self.strategy))
         if shape:
@@ -90,16 +113,29 @@ class ExperimentOptions:
             return chosen
         return replace(chosen, strategy=strategy_like(self.strategy, chosen.strategy))
 
-    def _table(self, shape: dict[str, Any]) -> Experiment:
-        from asyncfed.presets import table
+    def _table(self) -> tuple[Experiment, PreparedData]:
+        """The experiment on --data, and these data: how many clients they name decides how many work at once."""
+        from asyncfed.core.record import replace
+        from asyncfed.presets import table, table_strategy
 
         if self.data is None or self.experiment != PRESET or self.reading is not None:
             raise ConfigError("--target, --client-column and --problem go with --data, which takes a preset's place.")
         settings = dict(parse_setting(text) for text in self.settings or [] if not text.startswith("strategy."))
-        about = _given(
-            target=self.target, client_column=self.client_column, problem=self.problem, strategy=self.strategy
+        fraction = 0.5 if self.fraction is None else self.fraction
+        described = table(
+            self.data,
+            target=self.target,
+            client_column=self.client_column,
+            problem=self.problem,
+            strategy=None,
+            fraction=fraction,
+            num_clients=self.clients,
+            seed=self.seed or 0,
+            settings=settings,
         )
-        return table(self.data, seed=self.seed or 0, settings=settings, **shape, **about)
+        data = described.prepare_data()
+        strategy = table_strategy(self.strategy or "fedasync", fraction, data.clients.num_clients)
+        return replace(described, strategy=strategy), data
 
 
 def takes_experiment(*left_out: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -154,13 +190,13 @@ def parse_setting(text: str) -> tuple[str, Any]:
         return key.strip(), value.strip()
 
 
-def _with_rate(chosen: Experiment, lr: str) -> Experiment:
+def _with_rate(chosen: Experiment, lr: str, problem: Linear | None = None) -> Experiment:
     from asyncfed.experiment import changed
 
     if lr == "theory":
         from asyncfed.certificates import with_theory_rate
 
-        slowed, theorem = with_theory_rate(chosen)
+        slowed, theorem = with_theory_rate(chosen, problem)
         print_note(f"rate {slowed.strategy.work.learning_rate:.4g}, constant: what {theorem.name} allows")
         return slowed
     try:

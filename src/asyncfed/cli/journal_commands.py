@@ -10,10 +10,9 @@ import typer
 
 from asyncfed.cli.options import Plot, RunFile, Threads, Timeline
 from asyncfed.cli.output import console, exit_by_verdict, print_line, print_run, save_figure
-from asyncfed.core.errors import JournalError
 
 if TYPE_CHECKING:
-    from asyncfed.runs.result import Run
+    from asyncfed.report.page.run_page import ToldRun
 
 
 def show(
@@ -75,22 +74,28 @@ def report(
     out: Annotated[Path, typer.Option(help="The page, or a folder for it.")] = Path("runs/report.html"),
 ) -> None:
     """Write one self-contained HTML page about one run or several."""
-    from asyncfed.experiment import to_toml
-    from asyncfed.report.page.run_page import ToldRun, write_run_page
-    from asyncfed.runs.result import load
+    from asyncfed.report.page.run_page import write_run_page
 
-    told = [ToldRun(r, to_toml(r.experiment), _heterogeneity(r), r.sha256, r.known_clients) for r in map(load, files)]
-    page = write_run_page(out, told, f"asyncfed report {' '.join(map(str, files))}")
+    page = write_run_page(out, list(map(_describe_run, files)), f"asyncfed report {' '.join(map(str, files))}")
     print_line(f"report: {page}")
 
 
-def _heterogeneity(recorded: Run) -> str:
-    """How different the clients' data are, if the file says which data they were."""
-    try:
-        _ = recorded.problem
-    except JournalError:
-        return "a problem of your own, which the file does not hold"
-    return recorded.experiment.measure_heterogeneity().verdict
+def _describe_run(file: Path) -> ToldRun:
+    """A run with how different its clients' data are, if the file says which data they were; prepared once."""
+    from asyncfed.experiment import to_toml
+    from asyncfed.report.page.run_page import ToldRun
+    from asyncfed.runs.result import load
+
+    recorded = load(file)
+    experiment = recorded.experiment
+    data = experiment.prepare_data()
+    problem = experiment.problem(data)
+    if problem.fingerprint() == recorded.header["problem"]:
+        recorded = load(file, problem=problem)
+        heterogeneity = experiment.measure_heterogeneity(data.clients).verdict
+    else:
+        heterogeneity = "a problem of your own, which the file does not hold"
+    return ToldRun(recorded, to_toml(experiment), heterogeneity, recorded.sha256, recorded.known_clients)
 
 
 def verify(file: RunFile, threads: Threads = None) -> None:

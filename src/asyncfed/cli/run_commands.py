@@ -32,14 +32,19 @@ def run(
     from asyncfed.report.terminal.progress import run_bar
     from asyncfed.runs import simulate
 
-    chosen = options.build()
+    chosen, data, problem = options.prepare()
     file = out or Path("runs") / f"{chosen.name}-{chosen.seed}.sqlite"
-    prepared = chosen.prepare_data()
-    for note in (*prepared.notes, chosen.measure_heterogeneity(prepared.clients).verdict):
+    for note in (*data.notes, chosen.measure_heterogeneity(data.clients).verdict):
         print_note(note)
     with run_bar(console, chosen) as watch:
         done = simulate.run(
-            chosen, out=file, threads=threads, watch=watch, force=force, checkpoint_seconds=checkpoint_seconds
+            chosen,
+            out=file,
+            problem=problem,
+            threads=threads,
+            watch=watch,
+            force=force,
+            checkpoint_seconds=checkpoint_seconds,
         )
     print_run(done, plot, clients=options.data is not None)
     exit_by_verdict(done)

@@ -71,9 +71,8 @@ class HeldOut:
         return rows_sha256(self.x, self.y, self.offsets, "held out")
 
 
-def hold_out(clients: Clients, holdout: Holdout, seed: int) -> tuple[Clients, dict[Part, HeldOut]]:
-    """The clients with what is left to train on, and what was kept back."""
-    roles = holdout.roles(clients.offsets, seed)
+def hold_out(clients: Clients, roles: np.ndarray) -> tuple[Clients, dict[Part, HeldOut]]:
+    """The clients with what is left to train on, and what was kept back, by the role of each row (`Holdout.roles`)."""
     x, y, offsets = _part(clients, roles == TRAINING)
     train = Clients(x, y, offsets, clients.labels, clients.names)
     wanted: dict[Part, int] = {"validation": VALIDATION, "test": TEST}

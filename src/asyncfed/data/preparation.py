@@ -13,7 +13,7 @@ from asyncfed.data.clients import Clients
 from asyncfed.data.federated_summary import ClientSummary, Preparation, TableSchema, merge_summaries
 from asyncfed.data.holdout import TRAINING, HeldOut, Holdout, Part, hold_out
 from asyncfed.data.raw_table import RawTable
-from asyncfed.data.splits import IID, Split
+from asyncfed.data.splits import IID, Assignment, Split
 from asyncfed.data.table import Dtype, Table, float_dtype
 
 DEFAULT_CLIENTS = 10
@@ -52,13 +52,15 @@ class PreparedData:
 def prepare_table(table: Table, request: DataRequest) -> PreparedData:
     """The clients of a finished table, its rows assigned by the split."""
     assigned = request.split.assign(table, request.split_clients, request.seed)
-    return _hold_out(Clients.pack(assigned.table, assigned.client_of_row, assigned.num_clients, request.dtype), request)
+    return _pack(assigned, request)
 
 
-def _hold_out(clients: Clients, request: DataRequest) -> PreparedData:
+def _pack(assigned: Assignment, request: DataRequest) -> PreparedData:
+    """The clients of an assignment, their held-out rows drawn now."""
+    clients = Clients.pack(assigned.table, assigned.client_of_row, assigned.num_clients, request.dtype)
     if request.holdout is None:
         return PreparedData(clients)
-    return PreparedData(*hold_out(clients, request.holdout, request.seed))
+    return PreparedData(*hold_out(clients, request.holdout.roles(clients.offsets, request.seed)))
 
 
 @dataclass(frozen=True)
@@ -110,8 +112,7 @@ def _prepare_by_split(raw: RawTable, schema: TableSchema, request: DataRequest, 
         names = tuple(map(str, range(assigned.num_clients)))
         prepared = _prepare_by_client(raw, assigned.client_of_row, names, schema, request, notes)
         return PreparedData(_nameless(prepared.clients), prepared.held_out, prepared.preparation, prepared.notes)
-    clients = Clients.pack(assigned.table, assigned.client_of_row, assigned.num_clients, request.dtype)
-    prepared = _hold_out(clients, request)
+    prepared = _pack(assigned, request)
     return PreparedData(prepared.clients, prepared.held_out, pooled, (*filter(None, notes), *pooled.notes))
 
 
@@ -144,10 +145,11 @@ def _prepare_by_client(
     for client in range(len(names)):
         mine = slice(offsets[client], offsets[client + 1])
         x[mine], y[mine] = preparation.apply(raw.take(order[mine]))
-    prepared = _hold_out(Clients(x, y, offsets, schema.labels, names), request)
+    clients = Clients(x, y, offsets, schema.labels, names)
+    train, held_out = (clients, {}) if request.holdout is None else hold_out(clients, roles)
     size = f"{len(order):,} rows at {len(names):,} clients, {x.shape[1]} features"
     all_notes = tuple(filter(None, (size, *notes, *preparation.notes)))
-    return PreparedData(prepared.clients, prepared.held_out, preparation, all_notes)
+    return PreparedData(train, held_out, preparation, all_notes)
 
 
 def _owners(

@@ -23,7 +23,23 @@ Checkpoint: TypeAlias = tuple[dict[str, Any], dict[str, np.ndarray]]
 
 
 class Churn(Config):
-    """A client joins or leaves at a moment of virtual time. Whose first event is a join is absent until then."""
+    """A client joins or leaves at a moment of virtual time. A client whose first event is a join is absent until then.
+
+    What happens at the same moment has a fixed order. First come joins and leaves, by client number, those of one
+    client as they are listed; then tickets that arrive or are given up as lost, by ticket number. So a client that
+    leaves at the moment its report is due loses that ticket, and one that joins at the moment another's report arrives
+    is idle, or at work already, when the strategy handles that report. Events at time 0 come after the strategy's first
+    dispatches: a client that leaves at 0 may lose a ticket, one that joins at 0 gets none before it has joined. Events
+    at exactly `budget.elapsed` still happen.
+
+    Args:
+        time: seconds of virtual time, 0 or more.
+        client: the client's number, 0 to num_clients - 1.
+        event: "join" or "leave"; the events of a client must alternate.
+
+    >>> Churn(time=90.0, client=3, event="leave").event
+    'leave'
+    """
 
     time: float
     client: int

@@ -8,7 +8,8 @@ import numpy as np
 
 import asyncfed as af
 from asyncfed.kernels.losses import loss_code
-from asyncfed.kernels.sgd import LocalSgd, Tasks
+from asyncfed.kernels.sgd import LocalSgd
+from asyncfed.kernels.tasks import Tasks
 from asyncfed.problems.protocol import Jobs
 from benchmarks.measure import best_in_turn
 from benchmarks.outcome import Line, Outcome

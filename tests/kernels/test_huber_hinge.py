@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from asyncfed.kernels import reference
 from asyncfed.kernels.client_losses import client_losses
 from asyncfed.kernels.losses import HINGE, HUBER_HINGE, SQUARED_HINGE, loss_curvatures, loss_slopes, loss_values
-from asyncfed.kernels.sgd import LocalSgd, Tasks, train_many
+from asyncfed.kernels.sgd import LocalSgd, train_many
+from asyncfed.kernels.tasks import Tasks
 
 WIDTHS = st.sampled_from([0.05, 0.5, 1.0, 3.0])
 

@@ -30,29 +30,29 @@ def both(name, arrays, *numbers):
 
 @settings(deadline=None)  # the first example compiles the kernel
 @given(vectors(2, np.float64), NUMBERS, NUMBERS)
-def test_mixed(pair, keep, weight):
+def test_mix(pair, keep, weight):
     params, payload = pair
     merged, twin = np.empty_like(params), np.empty_like(params)
-    merging.mixed(params, keep, payload, weight, merged)
-    reference.mixed(params, keep, payload, weight, twin)
+    merging.mix(params, keep, payload, weight, merged)
+    reference.mix(params, keep, payload, weight, twin)
     assert np.array_equal(merged, twin)
 
 
 @settings(deadline=None)
 @given(vectors(3, np.float64), NUMBERS)
-def test_stepped(three, weight):
-    merged, twin = both("stepped", three, weight)
+def test_add_step(three, weight):
+    merged, twin = both("add_step", three, weight)
     assert np.array_equal(merged, twin)
 
 
 @settings(deadline=None)
 @given(vectors(3, np.float64), st.sampled_from([1.0, 0.25, 0.0]), st.floats(0, 1))
-def test_slot_moved(three, weight, scale):
+def test_move_slot(three, weight, scale):
     params, slot, payload = three
     slots, twin_slots, before = np.stack([payload, slot]), np.stack([payload, slot]), params.copy()
     moved, twin = np.empty_like(params), np.empty_like(params)
-    merging.slot_moved(params, slots, 1, payload, weight, scale, moved)
-    reference.slot_moved(params, twin_slots, 1, payload, weight, scale, twin)
+    merging.move_slot(params, slots, 1, payload, weight, scale, moved)
+    reference.move_slot(params, twin_slots, 1, payload, weight, scale, twin)
     assert np.array_equal(moved, twin)
     assert np.array_equal(slots, twin_slots)
     assert np.array_equal(params, before)
@@ -66,6 +66,6 @@ def test_slot_moved(three, weight, scale):
 def test_single_precision(pair):
     params, payload = pair
     merged, twin = np.empty_like(params), np.empty_like(params)
-    merging.mixed(params, 0.5, payload, 0.5, merged)
-    reference.mixed(params, 0.5, payload, 0.5, twin)
+    merging.mix(params, 0.5, payload, 0.5, merged)
+    reference.mix(params, 0.5, payload, 0.5, twin)
     assert merged == pytest.approx(twin)

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from asyncfed.core.errors import ConfigError
 from asyncfed.kernels import reference
 from asyncfed.kernels.losses import HINGE, LEAST_SQUARES, LOGISTIC, LOSS_CODES
-from asyncfed.kernels.sgd import LocalSgd, Tasks
+from asyncfed.kernels.sgd import LocalSgd
+from asyncfed.kernels.tasks import Tasks
 from asyncfed.kernels.threads import SMALL
 
 KEY = 0xFEDC_BA98_7654_3210

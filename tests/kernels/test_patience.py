@@ -11,7 +11,8 @@ from asyncfed.core.record import to_json
 from asyncfed.core.types import Budget, Work
 from asyncfed.kernels import reference
 from asyncfed.kernels.losses import LOSS_CODES, loss_code
-from asyncfed.kernels.sgd import LocalSgd, Tasks
+from asyncfed.kernels.sgd import LocalSgd
+from asyncfed.kernels.tasks import Tasks
 from asyncfed.strategies import AFL
 
 

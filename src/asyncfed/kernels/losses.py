@@ -22,7 +22,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
 
 from asyncfed.core.errors import ConfigError, did_you_mean
 
@@ -79,7 +78,7 @@ def loss_slopes(code: int, margins: Array, y: Array, hinge_width: float = 1.0) -
     if code == MSE:
         return 2.0 * (margins - y)
     if code == LOGISTIC:
-        return -y * expit(-y * margins)
+        return -y * _logistic(-y * margins)
     if code == HINGE:
         return np.where(y * margins < 1.0, -y, 0.0)
     if code == HUBER_HINGE:
@@ -94,10 +93,18 @@ def loss_curvatures(code: int, margins: Array, y: Array, hinge_width: float = 1.
     if code == MSE:
         return np.full_like(margins, 2.0)
     if code == LOGISTIC:
-        return expit(y * margins) * expit(-y * margins)
+        return _logistic(y * margins) * _logistic(-y * margins)
     if code == SQUARED_HINGE:
         return np.where(y * margins < 1.0, 1.0, 0.0)
     if code == HUBER_HINGE:
         shortfall = 1.0 - y * margins
         return np.where((shortfall > 0.0) & (shortfall <= hinge_width), 1.0 / hinge_width, 0.0)
     raise ConfigError("The hinge loss has no curvature. Use squared_hinge where a second derivative is needed.")
+
+
+def _logistic(values: Array) -> Array:
+    """1 / (1 + exp(−v))."""
+    from scipy.special import expit  # when first needed: it takes a while to load
+
+    logistic: Array = expit(values)
+    return logistic

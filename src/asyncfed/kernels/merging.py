@@ -16,21 +16,21 @@ Array = NDArray[Any]
 
 
 @compiled
-def mixed(params: Array, keep: float, payload: Array, weight: float, merged: Array) -> None:
+def mix(params: Array, keep: float, payload: Array, weight: float, merged: Array) -> None:
     """`merged = keep * params + weight * payload`."""
     for j in range(params.size):
         merged[j] = keep * params[j] + weight * payload[j]
 
 
 @compiled
-def stepped(params: Array, model: Array, start: Array, weight: float, merged: Array) -> None:
+def add_step(params: Array, model: Array, start: Array, weight: float, merged: Array) -> None:
     """`merged = params + weight * (model - start)`."""
     for j in range(params.size):
         merged[j] = params[j] + weight * (model[j] - start[j])
 
 
 @compiled
-def slot_moved(
+def move_slot(
     params: Array, slots: Array, row: int, payload: Array, weight: float, scale: float, merged: Array
 ) -> None:
     """Move a row of `slots` by `weight` towards `payload`; `merged` is `params` moved by `scale` times that."""

@@ -104,20 +104,20 @@ def client_losses(
     return sums, correct
 
 
-def mixed(params: Array, keep: float, payload: Array, weight: float, merged: Array) -> None:
-    """The twin of `merging.mixed`."""
+def mix(params: Array, keep: float, payload: Array, weight: float, merged: Array) -> None:
+    """The twin of `merging.mix`."""
     merged[:] = params * keep + payload * weight
 
 
-def stepped(params: Array, model: Array, start: Array, weight: float, merged: Array) -> None:
-    """The twin of `merging.stepped`."""
+def add_step(params: Array, model: Array, start: Array, weight: float, merged: Array) -> None:
+    """The twin of `merging.add_step`."""
     merged[:] = params + (model - start) * weight
 
 
-def slot_moved(
+def move_slot(
     params: Array, slots: Array, row: int, payload: Array, weight: float, scale: float, merged: Array
 ) -> None:
-    """The twin of `merging.slot_moved`."""
+    """The twin of `merging.move_slot`."""
     change = (payload - slots[row]) * weight
     slots[row] = payload if weight == 1.0 else slots[row] + change
     merged[:] = params + change * scale

@@ -13,7 +13,7 @@ thread count cannot change a result.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,21 +21,10 @@ from numpy.typing import NDArray
 from asyncfed.core.errors import ConfigError, DataError
 from asyncfed.kernels.rows import check_rows, frozen
 from asyncfed.kernels.sgd_loops import train_range
+from asyncfed.kernels.tasks import Tasks
 from asyncfed.kernels.threads import SMALL, run_split
 
 Array = NDArray[Any]
-
-
-class Tasks(NamedTuple):
-    """k tasks: `clients` (k,) int64, `keys` (k,) uint64, and `work` (k, 5) float64.
-
-    The columns of `work` are epochs, batch size, learning rate, decay and proximal term. There may be a sixth:
-    patience, the epochs in a row without a lower loss after which training ends; 0 for no such end.
-    """
-
-    clients: Array
-    keys: Array
-    work: Array
 
 
 class LocalSgd:

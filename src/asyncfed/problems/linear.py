@@ -7,7 +7,7 @@ from functools import cached_property, lru_cache
 from hashlib import sha256
 from math import isfinite
 from operator import attrgetter
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,13 +16,16 @@ from asyncfed.core.errors import ConfigError, DataError, did_you_mean
 from asyncfed.core.random import Stream, draw_key, purpose_key
 from asyncfed.core.record import UNSET, Config
 from asyncfed.core.types import Work
-from asyncfed.kernels.client_losses import client_losses
 from asyncfed.kernels.losses import CLASSIFICATION_LOSSES, HINGE, loss_code, loss_slopes
-from asyncfed.kernels.sgd import LocalSgd, Tasks
+from asyncfed.kernels.rows import check_rows
+from asyncfed.kernels.tasks import Tasks
 from asyncfed.problems.linear_shard import LinearShard
 from asyncfed.problems.newton import newton_minimum
 from asyncfed.problems.objective import Objective
 from asyncfed.problems.protocol import Array, ClientScores, Initialisation, Jobs, NamedData, PackedData
+
+if TYPE_CHECKING:
+    from asyncfed.kernels.sgd import LocalSgd
 
 _work_numbers = attrgetter("epochs", "batch_size", "learning_rate", "decay", "proximal")
 _QUADRATIC_LOSSES = frozenset({"least_squares", "mse"})
@@ -125,7 +128,7 @@ class Linear:
         self._x = np.ascontiguousarray(clients.x)
         self._y = np.ascontiguousarray(clients.y, dtype=self._x.dtype)
         self._offsets = np.ascontiguousarray(clients.offsets, dtype=np.int64)
-        self._sgd = LocalSgd(self._x, self._y, self._offsets, self._code, l2, penalize_bias, fit_bias, self._width)
+        check_rows(self._x, self._y)
         self.num_examples: NDArray[np.int64] = np.diff(self._offsets)
         if self.num_examples.size == 0 or self.num_examples.min() < 1:
             raise DataError("Some client has no rows, or there is no client; a mean loss needs at least one row each.")
@@ -210,7 +213,7 @@ class Linear:
         `first_client_loss` is the published scripts' server loss: on client 0, the mean over its batches of 32 rows of
         each batch's mean loss, without the penalty. Here the rows are in stored order; `random_measurements` shuffles.
         """
-        sums, correct = client_losses(self._x, self._y, self._offsets, params, self._code, threads, self._width)
+        sums, correct = self._sums(self._x, self._y, self._offsets, params, threads)
         penalty = self._penalty_value(params)
         rows = len(self._y)
         measured = {
@@ -251,26 +254,23 @@ class Linear:
         data = self.clients if part == "training" else self.held_out[part]
         rows = np.diff(data.offsets)
         if np.ndim(params) == 1:
-            sums, correct = client_losses(data.x, data.y, data.offsets, params, self._code, threads, self._width)
+            sums, correct = self._sums(data.x, data.y, data.offsets, params, threads)
         else:
             bounds = zip(data.offsets[:-1], data.offsets[1:], params, strict=True)
-            each = [
-                client_losses(data.x, data.y, np.array([a, b]), own, self._code, hinge_width=self._width)
-                for a, b, own in bounds
-            ]
+            each = [self._sums(data.x, data.y, np.array([a, b]), own) for a, b, own in bounds]
             sums, correct = (np.concatenate(column) for column in zip(*each, strict=True))
         some = np.where(rows > 0, rows, np.nan)
         return ClientScores(rows, sums / some, correct / some if self.model.labels else None)
 
     def client_losses(self, params: Array, threads: int = 1) -> Array:
         """Each client's mean loss with the penalty, shape (C,)."""
-        sums, _ = client_losses(self._x, self._y, self._offsets, params, self._code, threads, self._width)
+        sums, _ = self._sums(self._x, self._y, self._offsets, params, threads)
         return sums / self.num_examples + self._penalty_value(params)
 
     def client_loss(self, params: Array, client: int) -> float:
         """One client's mean loss with the penalty."""
         x, y = self._rows_of(client)
-        sums, _ = client_losses(x, y, np.array([0, len(y)]), params, self._code, 1, self._width)
+        sums, _ = self._sums(x, y, np.array([0, len(y)]), params)
         return float(sums[0]) / len(y) + self._penalty_value(params)
 
     def gradient(self, params: Array, client: int) -> Array:
@@ -343,6 +343,22 @@ class Linear:
             weights[-1] = 0.0
         return weights
 
+    # ---- the compiled loops, loaded when they are first needed -------------------------------------------------
+
+    @cached_property
+    def _sgd(self) -> LocalSgd:
+        from asyncfed.kernels.sgd import LocalSgd
+
+        model = self.model
+        settings = (self._code, model.l2, model.penalize_bias, model.fit_bias, self._width)
+        return LocalSgd(self._x, self._y, self._offsets, *settings)
+
+    def _sums(self, x: Array, y: Array, offsets: Array, params: Array, threads: int = 1) -> tuple[Array, Array]:
+        """Of rows `offsets[i]` up to `offsets[i + 1]`: the sum of their losses and the number of right answers."""
+        from asyncfed.kernels.client_losses import client_losses
+
+        return client_losses(x, y, offsets, params, self._code, threads, self._width)
+
     def _penalty_value(self, params: Array) -> float:
         if self.model.l2 == 0:
             return 0.0
@@ -353,7 +369,7 @@ class Linear:
         if order is not None:
             x, y = x[order], y[order]
         batches = np.append(np.arange(0, len(y), _PUBLISHED_BATCH), len(y))
-        sums, _ = client_losses(x, y, batches, params, self._code, 1, self._width)
+        sums, _ = self._sums(x, y, batches, params)
         return float(np.mean(sums / np.diff(batches)))
 
     def _rows_of(self, client: int) -> tuple[Array, Array]:

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from asyncfed.core.errors import DataError
 from asyncfed.kernels.losses import HUBER_HINGE
@@ -108,6 +107,8 @@ def _newton_direction(objective: Objective, params: Array, gradient: Array) -> A
 
 def _solve(hessian: Array, gradient: Array) -> Array:
     """H⁻¹ g; where H is singular, the solution of least norm."""
+    from scipy.linalg import LinAlgError, cho_factor, cho_solve  # when first needed: it takes a while to load
+
     try:
         factor = cho_factor(hessian)
         pivots = np.abs(np.diag(factor[0]))

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from asyncfed.kernels.losses import loss_curvatures, loss_slopes, loss_values
 
@@ -24,11 +23,17 @@ _CHUNK_CELLS = 1 << 21
 
 def is_sparse(rows: Any) -> bool:
     """Whether rows are a SciPy sparse array."""
+    if isinstance(rows, np.ndarray):
+        return False
+    from scipy import sparse  # when first needed: it takes a while to load
+
     return bool(sparse.issparse(rows))
 
 
 def with_bias_column(rows: Any, columns: int) -> Any:
     """Sparse rows with as many columns of ones behind them, 0 or 1, as CSR in double precision."""
+    from scipy import sparse
+
     ones: Any = np.ones((rows.shape[0], columns))
     return sparse.hstack([sparse.csr_array(rows), ones], format="csr", dtype=np.float64)
 

@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 
-from asyncfed.kernels.merging import slot_moved
 from asyncfed.rules.protocol import Arrays
 
 WIDE = 4096
@@ -28,9 +27,12 @@ MERGES_BETWEEN = 256
 class LatestMemory:
     """Slots in the order in which clients were first heard from; `row_of[c]` is client c's."""
 
-    __slots__ = ("merges_left", "origin", "row_of", "shares", "slots", "total")
+    __slots__ = ("merges_left", "move_slot", "origin", "row_of", "shares", "slots", "total")
 
     def __init__(self, origin: np.ndarray) -> None:
+        from asyncfed.kernels.merging import move_slot  # compiled loops are loaded by whoever will merge
+
+        self.move_slot = move_slot
         self.origin = origin
         self.slots = np.empty((0, origin.size), origin.dtype)
         self.shares: list[float] = []
@@ -103,7 +105,7 @@ class LatestAverage:
                 memory.shares[row] = share
                 anew = True
             merged = np.empty_like(params)
-            slot_moved(params, memory.slots, row, payload, weight, share / total if total else 0.0, merged)
+            memory.move_slot(params, memory.slots, row, payload, weight, share / total if total else 0.0, merged)
             params = merged
         for client in forget:
             anew |= memory.forget(client)

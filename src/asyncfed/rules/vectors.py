@@ -10,7 +10,6 @@ import numpy as np
 
 from asyncfed.core.errors import StrategyError, did_you_mean
 from asyncfed.core.types import Combine, Dispatch, Merge
-from asyncfed.kernels.merging import mixed, stepped
 from asyncfed.rules.latest_average import LatestAverage
 from asyncfed.rules.protocol import Arrays, Combiner
 
@@ -24,6 +23,9 @@ class Vectors:
     """
 
     def __init__(self, params: np.ndarray) -> None:
+        from asyncfed.kernels.merging import add_step, mix  # compiled loops are loaded by whoever will merge
+
+        self._add_step, self._mix = add_step, mix
         self.params = params
         self.own: dict[int, np.ndarray] = {}
         self.handed_out: dict[int, np.ndarray] = {}
@@ -54,11 +56,11 @@ class Vectors:
             model, start = self.trained.pop(ticket), self.handed_out.pop(ticket)
             merged = np.empty_like(self.params)
             if merge.of == "model":
-                mixed(self.params, keep, model, weight, merged)
+                self._mix(self.params, keep, model, weight, merged)
             elif keep == 1.0:
-                stepped(self.params, model, start, weight, merged)
+                self._add_step(self.params, model, start, weight, merged)
             else:
-                mixed(self.params, keep, model - start, weight, merged)
+                self._mix(self.params, keep, model - start, weight, merged)
             self.params, keep = merged, 1.0
 
     def _combine(self, merge: Merge, combine: Combine) -> None:

@@ -7,17 +7,17 @@ computed, not sampled.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from asyncfed.theory.bounds.arguments import count, number
 from asyncfed.theory.bounds.recursion import client_drift_bound, round_recursion
+from asyncfed.theory.bounds.settings import StaleSetting, TheoremSetting
 from asyncfed.theory.bounds.stale_rounds import r_star_averaged
-from asyncfed.theory.bounds.stale_setting import largest_effective_step
+from asyncfed.theory.bounds.stale_steps import largest_effective_step
 from asyncfed.theory.bounds.theorem import (
-    TheoremRun,
     theorem_as_printed,
     theorem_corrected,
     theorem_of_proof,
@@ -154,8 +154,8 @@ def theorem_weights_fail(last_index: int) -> CounterExample:
     wrong = theorem_weights_as_printed(strong_convexity=1, effective_step=LARGEST_STEP, last_index=last_index)
     return CounterExample(
         measured=float(wrong @ path) ** 2 / 2,
-        printed=theorem_of_proof(**one_quadratic(), last_index=last_index),
-        corrected=theorem_corrected(**one_quadratic(), last_index=last_index),
+        printed=theorem_of_proof(one_quadratic(), last_index=last_index),
+        corrected=theorem_corrected(one_quadratic(), last_index=last_index),
         remeasured=float(right @ path) ** 2 / 2,
     )
 
@@ -169,7 +169,7 @@ def theorem_short_run(last_index: int) -> CounterExample:
     run = one_quadratic(strong_convexity=0.01)
     path = delayed_descent(step=LARGEST_STEP, staleness=0, num_updates=count("last_index", last_index))
     weights = theorem_weights(strong_convexity=0.01, effective_step=LARGEST_STEP, last_index=last_index)
-    printed, corrected = theorem_of_proof(**run, last_index=last_index), theorem_corrected(**run, last_index=last_index)
+    printed, corrected = theorem_of_proof(run, last_index=last_index), theorem_corrected(run, last_index=last_index)
     return CounterExample(float(weights @ path) ** 2 / 2, printed, corrected)
 
 
@@ -183,7 +183,7 @@ def theorem_with_staleness(*, staleness: int, last_index: int) -> CounterExample
     """
     path = delayed_descent(step=LARGEST_STEP, staleness=staleness, num_updates=count("last_index", last_index))
     weights = theorem_weights(strong_convexity=1, effective_step=LARGEST_STEP, last_index=last_index)
-    return CounterExample(float(weights @ path) ** 2 / 2, theorem_of_proof(**one_quadratic(), last_index=last_index))
+    return CounterExample(float(weights @ path) ** 2 / 2, theorem_of_proof(one_quadratic(), last_index=last_index))
 
 
 def staleness_within_r_star(*, staleness: int, last_index: int) -> CounterExample:
@@ -201,8 +201,8 @@ def staleness_within_r_star(*, staleness: int, last_index: int) -> CounterExampl
     run = one_quadratic(learning_rate=step)
     return CounterExample(
         float(weights @ path) ** 2 / 2,
-        theorem_of_proof(**run, last_index=last_index),
-        r_star_averaged(**run, staleness=staleness, last_index=last_index),
+        theorem_of_proof(run, last_index=last_index),
+        r_star_averaged(StaleSetting(**asdict(run), staleness=staleness), last_index=last_index),
     )
 
 
@@ -226,18 +226,8 @@ def dropped_sampling_term(
         carried = float(weight) + (1 - rate) * carried
         squares += carried**2
     run = one_quadratic(learning_rate=rate, num_clients=2, optimum_heterogeneity=1.0, start_distance_squared=0.0)
-    printed = theorem_as_printed(
-        smoothness=1,
-        strong_convexity=1,
-        gradient_variance=0,
-        optimum_heterogeneity=1,
-        num_clients=2,
-        local_steps=1,
-        learning_rate=step / 2,
-        start_distance_squared=0,
-        last_index=last_index,
-    )
-    return CounterExample(rate**2 * squares / 2, printed, theorem_corrected(**run, last_index=last_index))
+    printed = theorem_as_printed(replace(run, learning_rate=step / 2), last_index=last_index)
+    return CounterExample(rate**2 * squares / 2, printed, theorem_corrected(run, last_index=last_index))
 
 
 def client_bias(*, learning_rate: float, num_updates: int) -> CounterExample:
@@ -254,7 +244,7 @@ def client_bias(*, learning_rate: float, num_updates: int) -> CounterExample:
     run = one_quadratic(
         learning_rate=learning_rate, num_clients=2, optimum_heterogeneity=1.0, start_distance_squared=0.0
     )
-    return CounterExample(float(expected) ** 2 / 2, theorem_of_proof(**run, last_index=num_updates))
+    return CounterExample(float(expected) ** 2 / 2, theorem_of_proof(run, last_index=num_updates))
 
 
 def one_quadratic(
@@ -264,9 +254,9 @@ def one_quadratic(
     num_clients: int = 1,
     optimum_heterogeneity: float = 0.0,
     start_distance_squared: float = 1.0,
-) -> TheoremRun:
+) -> TheoremSetting:
     """L = 1, one client and one local step a round, full gradients."""
-    return TheoremRun(
+    return TheoremSetting(
         smoothness=1.0,
         strong_convexity=strong_convexity,
         gradient_variance=0.0,

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from math import isfinite
-from typing import Any
+from typing import NamedTuple, Protocol
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from asyncfed.theory.bounds import (
+    StaleSetting,
+    TheoremSetting,
     enough_rounds,
     largest_paper_learning_rate,
     largest_stale_learning_rate,
@@ -31,21 +34,67 @@ from asyncfed.theory.setting import Setting
 CORRECTED = "Theorem 1, corrected"
 
 
-def _stale(
-    name: str,
-    says: str,
+class StaleBound(Protocol):
+    """A bound of the family R*, R, R-conv."""
+
+    def __call__(self, setting: StaleSetting, *, last_index: ArrayLike, check_step: bool = True) -> Curve: ...
+
+
+class StaleTheorem(NamedTuple):
+    """In what R*, R and R-conv differ. `halves`: the averaged model's weights have the ratio 1 − μγ/halves."""
+
+    name: str
+    says: str
+    averaged: StaleBound
+    last: StaleBound
+    halves: float = 2.0
+
+
+R_STAR = StaleTheorem("R*", "stale rounds, noise at the optimum only", r_star_averaged, r_star_last)
+R = StaleTheorem("R", "stale rounds, under the paper's Assumption 2", r_averaged, r_last)
+R_CONV = StaleTheorem(
+    "R-conv", "stale rounds, clients merely convex, reshuffled epochs", r_conv_averaged, r_conv_last, halves=4.0
+)
+
+
+def r_star_guarantee(setting: Setting, constants: Constants, versions: Curve) -> Guarantee:
+    """R*, for steps on all rows."""
+    return _full_gradient_guarantee(R_STAR, setting, constants, versions)
+
+
+def r_guarantee(setting: Setting, constants: Constants, versions: Curve) -> Guarantee:
+    """R, for steps on all rows."""
+    return _full_gradient_guarantee(R, setting, constants, versions)
+
+
+def r_conv_guarantee(setting: Setting, constants: Constants, versions: Curve) -> Guarantee:
+    """R-conv, which also allows reshuffled epochs of equal batches."""
+    full = setting.batches == "full"
+    smoothness = constants.smoothness if full else constants.batch_smoothness
+    variance = 0.0 if full else constants.gradient_variance_mean
+    curvature = (smoothness, constants.objective_strong_convexity)
+    return _stale_guarantee(R_CONV, setting, constants, versions, curvature, variance, equal_batches(setting))
+
+
+def _full_gradient_guarantee(
+    theorem: StaleTheorem, setting: Setting, constants: Constants, versions: Curve
+) -> Guarantee:
+    curvature = (constants.smoothness, constants.strong_convexity)
+    return _stale_guarantee(theorem, setting, constants, versions, curvature, 0.0, full_gradients(setting))
+
+
+def _stale_guarantee(
+    theorem: StaleTheorem,
     setting: Setting,
     constants: Constants,
     versions: Curve,
     curvature: tuple[float | None, float | None],
     variance: float | None,
-    more: Iterator[str],
-    curves: tuple[Callable[..., Curve], Callable[..., Curve]],
-    halves: float,
+    more_conditions: Iterator[str],
 ) -> Guarantee:
-    """R*, R and R-conv differ in L, μ, δ² and constants; the rest is the same."""
+    """What R*, R or R-conv say, with L and μ of `curvature` and δ² of `variance`."""
     smoothness, convexity = curvature
-    missing = (*smooth_and_convex(constants, convexity), *uniform_rounds(setting), *more)
+    missing = (*smooth_and_convex(constants, convexity), *uniform_rounds(setting), *more_conditions)
     limit = None
     if smoothness is not None and isfinite(smoothness):
         limit = largest_stale_learning_rate(
@@ -55,88 +104,43 @@ def _stale(
             server_step=setting.rule.server_step,
             shape=setting.shape,
         )
-    found = Guarantee(name, says, "the mean over runs", missing, setting.learning_rate, limit)
+    found = Guarantee(theorem.name, theorem.says, "the mean over runs", missing, setting.learning_rate, limit)
     if not found.applies or smoothness is None or convexity is None or constants.start_distance is None:
         return found
-    run: dict[str, Any] = {
-        "smoothness": smoothness,
-        "strong_convexity": convexity,
-        "gradient_variance": variance or 0.0,
-        "optimum_heterogeneity": constants.optimum_heterogeneity,
-        "num_clients": setting.num_clients,
-        "cohort_size": setting.rule.cohort_size,
-        "local_steps": setting.most_steps,
-        "learning_rate": setting.rates,
-        "staleness": setting.staleness or 0,
-        "server_step": setting.rule.server_step,
-        "start_distance_squared": constants.start_distance**2,
-    }
-    averaged, last = curves
+    run = StaleSetting(
+        smoothness=smoothness,
+        strong_convexity=convexity,
+        gradient_variance=variance or 0.0,
+        optimum_heterogeneity=constants.optimum_heterogeneity or 0.0,
+        num_clients=setting.num_clients,
+        cohort_size=setting.rule.cohort_size,
+        local_steps=setting.most_steps,
+        learning_rate=setting.rates,
+        start_distance_squared=constants.start_distance**2,
+        staleness=setting.staleness or 0,
+        server_step=setting.rule.server_step,
+    )
     return replace(
         found,
-        distance=np.sqrt(_from_version_one(last, run, versions, constants.start_distance**2)),
-        gap=np.asarray(averaged(last_index=versions, **run)),
-        averaging=1.0 - convexity * setting.effective_step / halves,
+        distance=np.sqrt(_from_version_one(theorem.last, run, versions)),
+        gap=np.asarray(theorem.averaged(run, last_index=versions)),
+        averaging=1.0 - convexity * setting.effective_step / theorem.halves,
     )
 
 
-def _from_version_one(last: Callable[..., Curve], run: dict[str, Any], versions: Curve, start: float) -> Curve:
+def _from_version_one(last: StaleBound, run: StaleSetting, versions: Curve) -> Curve:
     """A bound on x_{T+1} for T = version − 1; at version 0 the start itself."""
-    bound = np.asarray(last(last_index=np.maximum(versions - 1, 0), **run), dtype=np.float64)
-    return np.where(versions == 0, start, bound)
-
-
-def r_star_guarantee(setting: Setting, constants: Constants, versions: Curve) -> Guarantee:
-    return _stale(
-        "R*",
-        "stale rounds, noise at the optimum only",
-        setting,
-        constants,
-        versions,
-        (constants.smoothness, constants.strong_convexity),
-        0.0,
-        full_gradients(setting),
-        (r_star_averaged, r_star_last),
-        2.0,
-    )
-
-
-def r_guarantee(setting: Setting, constants: Constants, versions: Curve) -> Guarantee:
-    return _stale(
-        "R",
-        "stale rounds, under the paper's Assumption 2",
-        setting,
-        constants,
-        versions,
-        (constants.smoothness, constants.strong_convexity),
-        0.0,
-        full_gradients(setting),
-        (r_averaged, r_last),
-        2.0,
-    )
-
-
-def r_conv_guarantee(setting: Setting, constants: Constants, versions: Curve) -> Guarantee:
-    full = setting.batches == "full"
-    return _stale(
-        "R-conv",
-        "stale rounds, clients merely convex, reshuffled epochs",
-        setting,
-        constants,
-        versions,
-        (constants.smoothness if full else constants.batch_smoothness, constants.objective_strong_convexity),
-        0.0 if full else constants.gradient_variance_mean,
-        equal_batches(setting),
-        (r_conv_averaged, r_conv_last),
-        4.0,
-    )
+    bound = np.asarray(last(run, last_index=np.maximum(versions - 1, 0)), dtype=np.float64)
+    return np.where(versions == 0, run.start_distance_squared, bound)
 
 
 def theorem_guarantee(setting: Setting, constants: Constants, versions: Curve) -> Guarantee:
+    """Theorem 1 as it should read: no staleness, sum of deltas."""
     return _paper_theorem(setting, constants, versions, as_printed=False)
 
 
 def theorem_printed_guarantee(setting: Setting, constants: Constants, versions: Curve) -> Guarantee:
+    """Theorem 1 as printed, where that is true."""
     return _paper_theorem(setting, constants, versions, as_printed=True)
 
 
@@ -174,23 +178,24 @@ def _paper_theorem(setting: Setting, constants: Constants, versions: Curve, as_p
     found = Guarantee(name, says, "the mean over runs", missing, setting.learning_rate, limit)
     if not found.applies or smoothness is None or convexity is None or constants.start_distance is None:
         return found
-    run: dict[str, Any] = {
-        "smoothness": smoothness,
-        "strong_convexity": convexity,
-        "gradient_variance": 0.0,
-        "optimum_heterogeneity": constants.optimum_heterogeneity,
-        "num_clients": setting.num_clients,
-        "local_steps": setting.most_steps,
-        "learning_rate": setting.learning_rate,
-        "start_distance_squared": constants.start_distance**2,
-        "last_index": versions,
-    }
-    gap = theorem_as_printed(**run) if as_printed else theorem_corrected(**run, cohort_size=setting.round_size)
-    step = setting.learning_rate * setting.round_size * setting.most_steps
-    return replace(found, gap=np.asarray(gap), averaging=1.0 - convexity * step / 2.0)
+    run = TheoremSetting(
+        smoothness=smoothness,
+        strong_convexity=convexity,
+        gradient_variance=0.0,
+        optimum_heterogeneity=constants.optimum_heterogeneity or 0.0,
+        num_clients=setting.num_clients,
+        cohort_size=setting.round_size,
+        local_steps=setting.most_steps,
+        learning_rate=setting.learning_rate,
+        start_distance_squared=constants.start_distance**2,
+    )
+    bound = theorem_as_printed if as_printed else theorem_corrected
+    gap = bound(run, last_index=versions)
+    return replace(found, gap=np.asarray(gap), averaging=1.0 - convexity * run.effective_step / 2.0)
 
 
 def hinge_guarantee(setting: Setting, constants: Constants, versions: Curve) -> Guarantee:
+    """The subgradient bound for the plain hinge without a penalty."""
     missing = [*uniform_rounds(setting), *equal_batches(setting)]
     if constants.largest_subgradient is None:
         missing.append("it is for the plain hinge without an L2 penalty")

@@ -1,5 +1,7 @@
 """P and M: no order of clients and no delays lead a run out of its ball. Plain simulation, no probability."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -307,29 +309,30 @@ def test_plain_inputs_give_the_bounds_of_their_maps(seed):
     plain = {**curve, "learning_rate": rates, "local_steps": len(rates), "fixed_point_gap": gap}
     at = {"start_distance": np.linalg.norm(start - clients.optimum), "num_updates": np.arange(UPDATES)}
     mapped = {"gain": of_client.gain, "fixed_point_gap": gap, "staleness": staleness}
-    p = bounds.p_bound(**plain, server_step=step, **at)
+    run = bounds.PathSetting(**plain, server_step=step)
+    p = bounds.p_bound(run, **at)
     assert p.tolist() == bounds.delta_path_bound(**mapped, stretch=of_client.stretch, server_step=step, **at).tolist()
-    assert bounds.m_bound(**plain, mixing=step, **at).tolist() == (
-        bounds.mixing_path_bound(**mapped, mixing=step, **at).tolist()
-    )
-    limit = bounds.p_constants(**plain, server_step=step).largest_learning_rate
+    assert bounds.m_bound(run, **at).tolist() == (bounds.mixing_path_bound(**mapped, mixing=step, **at).tolist())
+    limit = bounds.p_constants(run).largest_learning_rate
     assert rates.max() < limit
-    near = {**plain, "learning_rate": 0.9999 * limit * rates / rates.max()}
-    assert bounds.p_constants(**near, server_step=step).rate < 1
+    near = replace(run, learning_rate=0.9999 * limit * rates / rates.max())
+    assert bounds.p_constants(near).rate < 1
 
 
 def test_plain_inputs_that_say_too_little_or_too_much():
     run = {"smoothness": 4, "strong_convexity": 0.5, "learning_rate": 0.01, "local_steps": 5, "staleness": 2}
-    at = {"start_distance": 1, "num_updates": 3}
-    for bound in (bounds.p_bound, bounds.m_bound):
-        with pytest.raises(ConfigError, match="largest_optimum_gradient and fixed_point_gap neither is given"):
-            bound(**run, **at)
-        with pytest.raises(ConfigError, match="largest_optimum_gradient and fixed_point_gap both are given"):
-            bound(**run, **at, largest_optimum_gradient=1, fixed_point_gap=1)
-        with pytest.raises(ConfigError, match="fixed_point_gap is -1, but must be at least 0"):
-            bound(**run, **at, fixed_point_gap=-1)
+    with pytest.raises(ConfigError, match="largest_optimum_gradient and fixed_point_gap neither is given"):
+        bounds.PathSetting(**run)
+    with pytest.raises(ConfigError, match="largest_optimum_gradient and fixed_point_gap both are given"):
+        bounds.PathSetting(**run, largest_optimum_gradient=1, fixed_point_gap=1)
+    with pytest.raises(ConfigError, match="fixed_point_gap is -1, but must be at least 0"):
+        bounds.PathSetting(**run, fixed_point_gap=-1)
+    with pytest.raises(
+        ConfigError, match=r"server_step is 2, but must be .*at most 1. P and M are proved for no other"
+    ):
+        bounds.PathSetting(**run, fixed_point_gap=0, server_step=2)
     with pytest.raises(ConfigError, match=r"P needs .* it is 3.168.*Take a learning_rate below 0.00313481\."):
-        bounds.p_bound(**run, **at, fixed_point_gap=0)
+        bounds.p_bound(bounds.PathSetting(**run, fixed_point_gap=0), start_distance=1, num_updates=3)
 
 
 def test_refusals_say_what_to_do():

@@ -65,16 +65,16 @@ def test_r_star_holds_for_single_samples_of_logistic_losses(seed, staleness, loc
         local_steps=local_steps,
         rate=rate,
     )
-    run = {
+    run = bounds.StaleSetting(
         **constants,
-        "cohort_size": 1,
-        "local_steps": local_steps,
-        "learning_rate": rate,
-        "staleness": staleness,
-        "start_distance_squared": 2.0,
-        "last_index": np.arange(updates),
-    }
-    assert_below(np.sum((models[1:] - optimum) ** 2, axis=-1), bounds.r_star_last(**run))
+        cohort_size=1,
+        local_steps=local_steps,
+        learning_rate=rate,
+        staleness=staleness,
+        start_distance_squared=2.0,
+    )
+    horizon = np.arange(updates)
+    assert_below(np.sum((models[1:] - optimum) ** 2, axis=-1), bounds.r_star_last(run, last_index=horizon))
 
     def objective(model):
         losses = np.log1p(np.exp(-np.einsum("crd,...d->...cr", signed, model)))
@@ -85,7 +85,7 @@ def test_r_star_holds_for_single_samples_of_logistic_losses(seed, staleness, loc
     for model in models[:-1]:
         weighted, weight = ratio * weighted + model, ratio * weight + 1
         averages.append(weighted / weight)
-    assert_below(objective(np.array(averages)) - objective(optimum), bounds.r_star_averaged(**run))
+    assert_below(objective(np.array(averages)) - objective(optimum), bounds.r_star_averaged(run, last_index=horizon))
 
 
 def assert_below(samples, bound):

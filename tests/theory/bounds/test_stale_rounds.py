@@ -4,6 +4,7 @@ Clients are quadratics, so one round is an affine map of the last few models, dr
 moment of (x_t, …, x_{t−τ}, weighted sum of x) are carried along without sampling.
 """
 
+from dataclasses import replace
 from itertools import combinations, permutations, product
 
 import numpy as np
@@ -164,12 +165,9 @@ def ratio_to(bound, measured):
 
 def stale_ratios(seed, step_factor=1.0, *, averaged, last, variance_of):
     run, stale, variances, distances, gaps = random_problem(seed, step_factor=step_factor)
-    at = {**run, **stale, "gradient_variance": float(variance_of(variances)), "check_step": False}
-    horizon = np.arange(HORIZON)
-    return (
-        ratio_to(averaged(**at, last_index=horizon), gaps[:-1]),
-        ratio_to(last(**at, last_index=horizon), distances[1:]),
-    )
+    at = bounds.StaleSetting(**run, **stale, gradient_variance=float(variance_of(variances)))
+    horizon = {"last_index": np.arange(HORIZON), "check_step": False}
+    return ratio_to(averaged(at, **horizon), gaps[:-1]), ratio_to(last(at, **horizon), distances[1:])
 
 
 exact = settings(derandomize=True, deadline=None, max_examples=120)
@@ -209,10 +207,10 @@ def test_smaller_bounds_are_caught():
     worst, without_noise = 0.0, 0
     for seed in range(60):
         run, stale, variances, distances, gaps = random_problem(seed, step_factor=1.0)
-        at, horizon = {**run, **stale, "last_index": np.arange(HORIZON)}, slice(0, HORIZON)
-        bound = bounds.r_star_averaged(**at, gradient_variance=variances.mean())
-        worst = max(worst, ratio_to(bound, gaps[horizon]))
-        silent = bounds.r_star_last(**{**at, "optimum_heterogeneity": 0.0}, gradient_variance=0.0)
+        at, horizon = bounds.StaleSetting(**run, **stale, gradient_variance=variances.mean()), np.arange(HORIZON)
+        worst = max(worst, ratio_to(bounds.r_star_averaged(at, last_index=horizon), gaps[:HORIZON]))
+        without = replace(at, optimum_heterogeneity=0.0, gradient_variance=0.0)
+        silent = bounds.r_star_last(without, last_index=horizon)
         without_noise += ratio_to(silent, distances[1:]) > KEPT
     assert worst > 0.2
     assert without_noise > 5
@@ -222,13 +220,14 @@ def test_smaller_bounds_are_caught():
 @given(seeds, st.sampled_from([1.0, 1.0, 0.2]))
 def test_the_corrected_theorem_bounds_the_exact_expectation(seed, step_factor):
     run, stale, variances, _, gaps = random_problem(seed, step_factor=step_factor, sequential_rule=True)
-    at = {**run, "gradient_variance": variances.max(), "learning_rate": stale["learning_rate"][0]}
-    assert ratio_to(bounds.theorem_corrected(**at, last_index=np.arange(HORIZON + 1)), gaps) <= KEPT
-    step = at["learning_rate"] * at["cohort_size"] * at["local_steps"]
+    at = bounds.TheoremSetting(**run, gradient_variance=variances.max(), learning_rate=stale["learning_rate"][0])
     horizon = np.arange(HORIZON + 1)
-    enough = bounds.enough_rounds(strong_convexity=run["strong_convexity"], effective_step=step, last_index=horizon)
+    assert ratio_to(bounds.theorem_corrected(at, last_index=horizon), gaps) <= KEPT
+    enough = bounds.enough_rounds(
+        strong_convexity=at.strong_convexity, effective_step=at.effective_step, last_index=horizon
+    )
     if enough.any():
-        assert ratio_to(bounds.theorem_exponential(**at, last_index=horizon[enough]), gaps[enough]) <= KEPT
+        assert ratio_to(bounds.theorem_exponential(at, last_index=horizon[enough]), gaps[enough]) <= KEPT
 
 
 def reshuffled_problem(seed, step_factor=1.0):
@@ -295,10 +294,10 @@ def reshuffled_ratios(seed, step_factor=1.0):
     distances, sums = moments(
         outcomes, server_step=1.0, staleness=run["staleness"], delay_of=delay, start=start, weight_ratio=ratio
     )
-    horizon, free = np.arange(HORIZON), {"check_step": False}
+    at, horizon = bounds.StaleSetting(**run), {"last_index": np.arange(HORIZON), "check_step": False}
     return (
-        ratio_to(bounds.r_conv_last(**run, **free, last_index=horizon), distances[1:]),
-        ratio_to(bounds.r_conv_averaged(**run, **free, last_index=horizon), averaged_gap(sums, objective, ratio)[:-1]),
+        ratio_to(bounds.r_conv_last(at, **horizon), distances[1:]),
+        ratio_to(bounds.r_conv_averaged(at, **horizon), averaged_gap(sums, objective, ratio)[:-1]),
     )
 
 

@@ -1,5 +1,7 @@
 """Numbers worked out once, independently, to six digits; and those of the paper's own settings."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -50,11 +52,12 @@ def test_recursion_and_drift():
 
 
 def test_theorem():
-    run = {**PAPER, "start_distance_squared": 3, "last_index": 300}
-    assert bounds.theorem_as_printed(**run, learning_rate=1 / 4800) == six(0.321574)
-    corrected = {**run, "cohort_size": 5, "learning_rate": 1 / 2400}
-    assert bounds.theorem_exponential(**corrected) == six(0.429908)
-    assert bounds.theorem_corrected(**corrected) == six(0.233872)
+    run = {**PAPER, "start_distance_squared": 3, "cohort_size": 5}
+    printed = bounds.TheoremSetting(**run, learning_rate=1 / 4800)
+    assert bounds.theorem_as_printed(printed, last_index=300) == six(0.321574)
+    corrected = bounds.TheoremSetting(**run, learning_rate=1 / 2400)
+    assert bounds.theorem_exponential(corrected, last_index=300) == six(0.429908)
+    assert bounds.theorem_corrected(corrected, last_index=300) == six(0.233872)
 
 
 def test_tuning():
@@ -66,13 +69,14 @@ def test_tuning():
 
 
 def test_stale_rounds():
-    run = {**PAPER, "cohort_size": 5, "learning_rate": 1 / 2560, "staleness": 3, "server_step": 1}
+    run = bounds.StaleSetting(
+        **PAPER, cohort_size=5, learning_rate=1 / 2560, staleness=3, server_step=1, start_distance_squared=3
+    )
     assert bounds.largest_effective_step(smoothness=4, staleness=3) == six(0.0078125)
-    at = {"start_distance_squared": 3, "last_index": 2000}
-    assert bounds.r_star_averaged(**run, **at) == six(0.0236362)
-    assert bounds.r_star_last(**run, **at) == six(0.0933202)
-    assert bounds.r_averaged(**run, **at) == six(0.0416726)
-    assert bounds.r_last(**run, **at) == six(0.105934)
+    assert bounds.r_star_averaged(run, last_index=2000) == six(0.0236362)
+    assert bounds.r_star_last(run, last_index=2000) == six(0.0933202)
+    assert bounds.r_averaged(run, last_index=2000) == six(0.0416726)
+    assert bounds.r_last(run, last_index=2000) == six(0.105934)
 
 
 def test_delta_path():
@@ -97,18 +101,18 @@ CURVED = {"smoothness": 4, "strong_convexity": 0.5, "largest_optimum_gradient": 
 
 
 def test_p_from_plain_inputs():
-    run = {**CURVED, "learning_rate": 0.002, "local_steps": 5, "server_step": 1, "staleness": 2}
-    found = bounds.p_constants(**run)
+    run = bounds.PathSetting(**CURVED, learning_rate=0.002, local_steps=5, server_step=1, staleness=2)
+    found = bounds.p_constants(run)
     assert (found.gain, found.stretch) == (six(0.00499001), six(0.0399201))
     assert (found.rate, found.floor) == (six(0.999639), six(1.79336))
-    assert bounds.p_bound(**run, start_distance=2, num_updates=1500) == six(2.95732)
+    assert bounds.p_bound(run, start_distance=2, num_updates=1500) == six(2.95732)
 
 
 def test_m_from_plain_inputs():
-    run = {**CURVED, "learning_rate": 0.01, "local_steps": 20, "mixing": 0.5, "staleness": 5}
-    found = bounds.m_constants(**run)
+    run = bounds.PathSetting(**CURVED, learning_rate=0.01, local_steps=20, server_step=0.5, staleness=5)
+    found = bounds.m_constants(run)
     assert (found.shrink, found.rate, found.floor) == (six(0.904610), six(0.991888), six(0.6))
-    assert bounds.m_bound(**run, start_distance=2, num_updates=200) == six(0.992256)
+    assert bounds.m_bound(run, start_distance=2, num_updates=200) == six(0.992256)
 
 
 def test_delay_limit_and_hinge():
@@ -164,23 +168,25 @@ def test_the_papers_rate_breaks_its_own_condition(loss, local_steps, limit, exce
     ],
 )
 def test_the_theorem_in_the_papers_setting(loss, local_steps, corrected, statement, proof_at_base, statement_at_base):
-    run = {
+    smoothness = REGRESSION[loss]["smoothness"]
+    rate = bounds.largest_paper_learning_rate(smoothness=smoothness, cohort_size=5, local_steps=local_steps)
+    run = bounds.TheoremSetting(
         **REGRESSION[loss],
-        "gradient_variance": NOISE[loss],
-        "num_clients": 10,
-        "local_steps": local_steps,
-        "start_distance_squared": 132.475,
-        "last_index": 400,
-    }
-    rate = bounds.largest_paper_learning_rate(smoothness=run["smoothness"], cohort_size=5, local_steps=local_steps)
-    close = {"rel": 2e-5}
-    assert bounds.theorem_exponential(**run, cohort_size=5, learning_rate=rate) == pytest.approx(corrected, **close)
-    printed = bounds.theorem_as_printed(**run, learning_rate=rate, check_step=False)
+        gradient_variance=NOISE[loss],
+        num_clients=10,
+        cohort_size=5,
+        local_steps=local_steps,
+        learning_rate=rate,
+        start_distance_squared=132.475,
+    )
+    at_base, close = replace(run, learning_rate=1e-3), {"rel": 2e-5}
+    assert bounds.theorem_exponential(run, last_index=400) == pytest.approx(corrected, **close)
+    printed = bounds.theorem_as_printed(run, last_index=400, check_step=False)
     assert printed == pytest.approx(statement, **close)
-    proof = bounds.theorem_of_proof(**run, cohort_size=5, learning_rate=1e-3, check_step=False)
+    proof = bounds.theorem_of_proof(at_base, last_index=400, check_step=False)
     assert proof == pytest.approx(proof_at_base, **close)
-    at_base = bounds.theorem_as_printed(**run, learning_rate=1e-3, check_step=False)
-    assert at_base == pytest.approx(statement_at_base, **close)
+    printed = bounds.theorem_as_printed(at_base, last_index=400, check_step=False)
+    assert printed == pytest.approx(statement_at_base, **close)
 
 
 @pytest.mark.parametrize(
@@ -190,7 +196,7 @@ def test_the_theorem_in_the_papers_setting(loss, local_steps, corrected, stateme
 def test_r_star_in_the_papers_setting(staleness, rate, after):
     limit = bounds.largest_stale_learning_rate(smoothness=15.846, staleness=staleness, local_steps=350)
     assert limit == pytest.approx(rate, rel=1e-4)
-    bound = bounds.r_star_averaged(
+    run = bounds.StaleSetting(
         smoothness=15.846,
         strong_convexity=0.885293,
         gradient_variance=0.0866,
@@ -201,9 +207,8 @@ def test_r_star_in_the_papers_setting(staleness, rate, after):
         learning_rate=limit,
         staleness=staleness,
         start_distance_squared=132.475,
-        last_index=4000,
     )
-    assert bound == pytest.approx(after, rel=5e-3)
+    assert bounds.r_star_averaged(run, last_index=4000) == pytest.approx(after, rel=5e-3)
 
 
 def test_paths_in_the_papers_setting():

@@ -1,6 +1,7 @@
 """The paper's bounds as printed, the corrected ones, and those that hold with staleness: pure functions of numbers.
 
-All take keywords, which `help` explains one by one. Horizons may be arrays, so that a whole curve comes in one call.
+All take keywords, which `help` explains one by one; Theorem 1, R*, R and R-conv, P and M take one frozen setting of
+their family (`TheoremSetting`, `StaleSetting`, `PathSetting`). Horizons may be arrays: a whole curve in one call.
 `last_index` T means the average of x_0 … x_T, in functions *_last the model x_{T+1}; `num_updates` t means x_t.
 
 Which function is which statement of the paper ("gap": F(x̄) − F* of an averaged model; "squared": a squared norm):
@@ -68,6 +69,7 @@ from asyncfed.theory.bounds.sampling import (
     variance_with_replacement,
     variance_without_replacement,
 )
+from asyncfed.theory.bounds.settings import PathSetting, StaleSetting, TheoremSetting
 from asyncfed.theory.bounds.stale_rounds import (
     r_averaged,
     r_conv_averaged,
@@ -76,9 +78,8 @@ from asyncfed.theory.bounds.stale_rounds import (
     r_star_averaged,
     r_star_last,
 )
-from asyncfed.theory.bounds.stale_setting import (
+from asyncfed.theory.bounds.stale_steps import (
     StaleNoise,
-    StaleRun,
     delay_factor,
     effective_step,
     largest_effective_step,
@@ -92,7 +93,6 @@ from asyncfed.theory.bounds.step_condition import (
     step_excess,
 )
 from asyncfed.theory.bounds.theorem import (
-    TheoremRun,
     enough_rounds,
     rounds_needed,
     theorem_as_printed,
@@ -122,10 +122,11 @@ __all__ = [
     "MConstants",
     "MixingPath",
     "PConstants",
+    "PathSetting",
     "Result",
     "StaleNoise",
-    "StaleRun",
-    "TheoremRun",
+    "StaleSetting",
+    "TheoremSetting",
     "appendix_line_three_as_printed",
     "appendix_line_two_as_printed",
     "appendix_terms",

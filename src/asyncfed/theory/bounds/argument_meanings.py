@@ -1,4 +1,4 @@
-"""What each keyword of the bounds stands for, said once, and put under every function that takes it."""
+"""What each argument of the bounds stands for, written once, and put under every function that takes it."""
 
 from __future__ import annotations
 
@@ -61,13 +61,20 @@ MEANINGS = {
     "sample_size": "s, 1 ≤ s ≤ m, how many are drawn.",
     "population": "m ≥ 1, from how many.",
 }
-"""Keyword → symbol, range, meaning, and whether it is squared; functions may say it differently."""
+"""Argument → symbol, range, meaning, and whether it is squared; a function may give another meaning."""
 
 
-def explained(**differently: str) -> Callable[[Bound], Bound]:
-    """Puts the meaning of each of a function's keywords under its docstring, where `help` shows it.
+_fields: dict[type, dict[str, str]] = {}
+"""The settings that functions take → field → meaning."""
 
-    `differently`: keyword → meaning where a function means something else, or something more, than `MEANINGS`.
+
+def explained(**other_meanings: str) -> Callable[[Bound], Bound]:
+    """A decorator that puts the meaning of each argument under a function's docstring, where `help` shows it.
+
+    The argument `setting` is explained field by field; a class is explained like the function that makes it.
+
+    Args:
+        other_meanings: argument or field → meaning, where it is another, or more, than that of `MEANINGS`.
 
     >>> @explained(extra="a number.")
     ... def bound(*, smoothness, extra):
@@ -75,17 +82,33 @@ def explained(**differently: str) -> Callable[[Bound], Bound]:
     >>> print(inspect.getdoc(bound))
     A sentence.
     <BLANKLINE>
-    Keywords:
+    Args:
       smoothness: L > 0. Every client's gradient changes by at most L times the distance.
       extra: a number.
     """
 
     def add(function: Bound) -> Bound:
-        lines = ["Keywords:"]
-        for name in inspect.signature(function).parameters:
-            meaning = f"{name}: {differently.get(name) or MEANINGS[name]}"
-            lines += textwrap.wrap(meaning, 100, initial_indent="  ", subsequent_indent="      ")
+        lines = ["Args:"]
+        for name in _names(function):
+            if name == "setting":
+                kind = inspect.get_annotations(function, eval_str=True)[name]
+                lines.append(f"  setting: a `{kind.__name__}`, whose fields are")
+                for field, meaning in _fields[kind].items():
+                    lines += _wrapped(field, other_meanings.get(field, meaning), indent=4)
+            else:
+                lines += _wrapped(name, other_meanings.get(name) or MEANINGS[name], indent=2)
+        if isinstance(function, type):
+            _fields[function] = {name: other_meanings.get(name) or MEANINGS[name] for name in _names(function)}
         function.__doc__ = f"{inspect.cleandoc(function.__doc__ or '')}\n\n" + "\n".join(lines)
         return function
 
     return add
+
+
+def _names(function: Callable[..., Any]) -> list[str]:
+    return list(inspect.signature(function).parameters)
+
+
+def _wrapped(name: str, meaning: str, indent: int) -> list[str]:
+    start = " " * indent
+    return textwrap.wrap(f"{name}: {meaning}", 100, initial_indent=start, subsequent_indent=start + "    ")

@@ -171,7 +171,7 @@ def test_foreign_tickets_are_refused(server):
     dispatch = first(server)
     with pytest.raises(ProtocolError, match=rf"which belongs to client {dispatch.client}; the report is refused"):
         server.receive(Report(dispatch.ticket, dispatch.client + 1, 0.0, 1.0, 1))
-    with pytest.raises(ProtocolError, match=r"never handed out \(the next one will be 2\)"):
+    with pytest.raises(ProtocolError, match=r"never dispatched \(the next one will be 2\)"):
         server.receive(Report(7, 0, 0.0, 1.0, 1))
 
 

@@ -256,7 +256,7 @@ class Server:
 
     def _begin_input(self) -> None:
         if self.stopped is not None:
-            raise ProtocolError(f"the run has stopped ({self.stopped}); nothing more can be handed in.")
+            raise ProtocolError(f"the run has stopped ({self.stopped}); it takes no more input.")
         self._inputs += 1
         # The draws of an input are keyed by how many inputs came before it, so by nothing else.
         self.rng.word = (self._draws + self._inputs * TICKET_STEP) & MASK
@@ -268,7 +268,7 @@ class Server:
             if 0 <= report.ticket < self.next_ticket:
                 return ProtocolError(f"{who} twice, or after it was given up as lost; the report is refused.")
             return ProtocolError(
-                f"{who}, which was never handed out (the next one will be {self.next_ticket}); the report is refused."
+                f"{who}, which was never dispatched (the next one will be {self.next_ticket}); the report is refused."
             )
         if dispatch.client != report.client:
             return ProtocolError(f"{who}, which belongs to client {dispatch.client}; the report is refused.")

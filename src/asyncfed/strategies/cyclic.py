@@ -41,7 +41,7 @@ class CyclicWeightTransfer(OneByOne, Config, tag_field="kind", tag="cyclic_weigh
 
     def __post_init__(self) -> None:
         if self.round_length is not None and self.round_length < 1:
-            raise ConfigError(f"strategy.round_length is {self.round_length}; a round has at least 1 hand-over.")
+            raise ConfigError(f"strategy.round_length is {self.round_length}; a round has at least 1 client.")
 
     def round_size(self, num_clients: int) -> int:
         """How many merged updates make a round."""

@@ -1,0 +1,257 @@
+"""Whether a strategy can be simulated, deployed and resumed."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+from asyncfed.core.errors import ConfigError
+from asyncfed.core.random import Stream, draw_key, purpose_key
+from asyncfed.core.server import Server
+from asyncfed.core.types import Dispatch, Output, Report, Strategy
+
+ARRIVALS_ALLOWED = 200
+"""So many arrivals may pass before a strategy must have merged something, and merged or dropped each report."""
+
+
+class Conditions(NamedTuple):
+    """What happens to the clients: the chances, per step, of a loss, a leave and a join; the rest are arrivals."""
+
+    name: str
+    steps: int
+    loss: float = 0.0
+    leave: float = 0.0
+    join: float = 0.0
+    never_reports: bool = False  # client 0's tickets are all lost
+    all_leave: float = 0.0  # the chance, when all are here, that all leave one by one; then one comes back
+
+
+CONDITIONS = (
+    Conditions("arrivals in random order", steps=ARRIVALS_ALLOWED + 40),
+    Conditions("losses", steps=80, loss=0.3),
+    Conditions("a client whose every ticket is lost", steps=60, never_reports=True),
+    Conditions("joins and leaves", steps=120, loss=0.1, leave=0.1, join=0.15),
+    Conditions("everybody leaves and one comes back", steps=120, join=0.2, all_leave=0.3),
+)
+
+
+def check_strategy(strategy: Strategy, num_clients: int = 5, seed: int = 0) -> None:
+    """Drive a strategy through randomised schedules and refuse it unless it can be simulated, deployed and resumed.
+
+    It must be a frozen value (hashable, equal to its pickled copy, unchanged by a run); decide the same when given the
+    same; go on identically from a snapshot that went through JSON; never break the server's rules (a ticket is merged
+    or dropped once, with finite weights); never rest while clients are idle and nothing is in flight; recover from the
+    loss of any ticket and the leave of any client; and refuse, in `check`, more tickets than there are clients.
+
+    Args:
+        strategy: what is checked.
+        num_clients: how many clients it is driven with, 1 or more.
+        seed: of the schedules.
+
+    Raises:
+        AssertionError: it says what is wrong and when it happened.
+    """
+    copy = _pickled_copy(strategy)
+    with _blame("check refuses the number of clients the strategy is tested with"):
+        strategy.check(num_clients)
+    for number, conditions in enumerate(CONDITIONS):
+        key = draw_key(purpose_key(seed, "check_strategy"), number, 0)
+        first = _Drive(strategy, num_clients, key).through(conditions)
+        again = _Drive(strategy, num_clients, key).through(conditions)
+        _expect_same(first, again, f"{conditions.name}: run twice on the same inputs")
+        resumed = _Drive(copy, num_clients, key).through(conditions, interrupt_every=7)
+        _expect_same(first, resumed, f"{conditions.name}: resumed from snapshots, with a pickled copy of the strategy")
+    for ticket in range(2 * num_clients):
+        for failure in ("loss", "leave"):
+            _Drive(strategy, num_clients, draw_key(seed, ticket, 0)).recovers_from(failure, ticket)
+    assert strategy == copy, "the strategy changed while it was driven; its state must go in and come out instead."
+    _expect_refusal_of_too_few_clients(strategy, num_clients)
+
+
+def _pickled_copy(strategy: Strategy) -> Strategy:
+    try:
+        copy: Strategy = pickle.loads(pickle.dumps(strategy))
+    except Exception as problem:
+        raise AssertionError(f"the strategy cannot be pickled ({problem}); keep only plain values in it.") from problem
+    assert copy == strategy, "the strategy is not equal to its pickled copy; make it a frozen value, such as a Config."
+    try:
+        same = hash(copy) == hash(strategy)
+    except TypeError as problem:
+        raise AssertionError(f"the strategy is not hashable ({problem}); use tuples in place of lists.") from problem
+    assert same, "the strategy and its pickled copy have different hashes."
+    return copy
+
+
+def _expect_same(one: list[Any], other: list[Any], when: str) -> None:
+    for step, (expected, got) in enumerate(zip(one, other, strict=True)):
+        assert expected == got, f"{when}: step {step} was decided as {expected}, then as {got}."
+
+
+def _expect_refusal_of_too_few_clients(strategy: Strategy, num_clients: int) -> None:
+    """Only of a strategy that wants a fixed number of tickets and, with too few clients, dispatches fewer."""
+    wanted = _first_tickets(strategy, num_clients)
+    if _first_tickets(strategy, num_clients + 1) != wanted or wanted < 2:
+        return
+    if _first_tickets(strategy, wanted - 1) == wanted:
+        return  # busy clients queue their tickets
+    try:
+        strategy.check(wanted - 1)
+    except ConfigError:
+        return
+    raise AssertionError(
+        f"check({wanted - 1}) accepts fewer clients than the {wanted} tickets the strategy dispatches."
+    )
+
+
+def _first_tickets(strategy: Strategy, num_clients: int) -> int:
+    return sum(isinstance(output, Dispatch) for output in Server(strategy, [1] * num_clients).start())
+
+
+@contextmanager
+def _blame(when: str) -> Iterator[None]:
+    """What goes wrong in here is the strategy's fault."""
+    try:
+        yield
+    except Exception as problem:
+        raise AssertionError(f"{when}: {type(problem).__name__}: {problem}") from problem
+
+
+class _Drive:
+    """One server under one schedule. All choices come from `key` and from what the server can be seen to do."""
+
+    def __init__(self, strategy: Strategy, num_clients: int, key: int) -> None:
+        self._strategy = strategy
+        self._examples = [3 * client + 1 for client in range(num_clients)]
+        self._key = key
+        self._chance = Stream(key)
+        self._leaving = False
+        self._arrivals = 0
+        self._arrival_of: dict[int, int] = {}
+        self._now = 0.0
+        self._server = Server(strategy, self._examples, seed=key)
+        self._log: list[Any] = []
+        self._put_in("start", self._server.start)
+
+    def through(self, conditions: Conditions, interrupt_every: int | None = None) -> list[Any]:
+        """Everything that was put in and decided; optionally a restored server takes over now and then."""
+        for step in range(conditions.steps):
+            if self._server.stopped is not None:
+                break
+            if interrupt_every is not None and step % interrupt_every == 0:
+                self._resume_from_snapshot()
+            self._next_input(conditions)
+        return self._log
+
+    def recovers_from(self, failure: str, ticket: int) -> None:
+        """Lose one ticket, or its client: afterwards a merge must come, and as many must be at work as before."""
+        server = self._server
+        most = len(server.outstanding)
+        while ticket not in server.outstanding:
+            if server.stopped is not None or self._arrivals >= ARRIVALS_ALLOWED:
+                return
+            self._arrive()
+            most = max(most, len(server.outstanding))
+        client, version = server.outstanding[ticket].client, server.version
+        if failure == "leave":
+            self._put_in(f"client {client} leaves", lambda: server.leave(client))
+        else:
+            self._put_in(f"ticket {ticket} is lost", lambda: server.lose(ticket))
+        wanted = min(most, len(server.clients))
+        most_since = len(server.outstanding)
+        for _ in range(ARRIVALS_ALLOWED):
+            if (
+                server.stopped is not None
+                or not server.outstanding
+                or (server.version > version and most_since >= wanted)
+            ):
+                return
+            self._arrive()
+            most_since = max(most_since, len(server.outstanding))
+        assert server.version > version, (
+            f"after the {failure} of ticket {ticket}, {ARRIVALS_ALLOWED} arrivals brought no merge."
+        )
+        raise AssertionError(
+            f"after the {failure} of ticket {ticket} at most {most_since} tickets were in flight at once; {wanted} "
+            "were possible: the strategy dispatches no ticket in place of the lost one."
+        )
+
+    # ---- one step ------------------------------------------------------------------------------------------------
+
+    def _next_input(self, conditions: Conditions) -> None:
+        server, chance = self._server, self._chance
+        here, away = sorted(server.clients), [c for c in range(len(self._examples)) if c not in server.clients]
+        if not away and chance.unit() < conditions.all_leave:
+            self._leaving = True
+        if not here or self._leaving:
+            self._leave_or_return(here, away)
+            return
+        draw = chance.unit()
+        if away and draw < conditions.join:
+            self._join(away[chance.below(len(away))])
+        elif conditions.join <= draw < conditions.join + conditions.leave:
+            client = here[chance.below(len(here))]
+            self._put_in(f"client {client} leaves", lambda: server.leave(client))
+        elif server.outstanding:
+            self._finish_one(conditions)
+
+    def _leave_or_return(self, here: list[int], away: list[int]) -> None:
+        if here:
+            self._put_in(f"client {here[0]} leaves", lambda: self._server.leave(here[0]))
+        else:
+            self._leaving = False
+            self._join(away[self._chance.below(len(away))])
+
+    def _finish_one(self, conditions: Conditions) -> None:
+        server, chance = self._server, self._chance
+        ticket = self._any_ticket()
+        never_reports = conditions.never_reports and server.outstanding[ticket].client == 0
+        if never_reports or chance.unit() < conditions.loss:
+            self._put_in(f"ticket {ticket} is lost", lambda: server.lose(ticket))
+        else:
+            self._arrive(ticket)
+
+    def _join(self, client: int) -> None:
+        self._put_in(f"client {client} joins", lambda: self._server.join(client, self._examples[client]))
+
+    def _any_ticket(self) -> int:
+        tickets = list(self._server.outstanding)
+        return tickets[self._chance.below(len(tickets))]
+
+    def _arrive(self, ticket: int | None = None) -> None:
+        """A report: of any age, after any time, with durations of nothing, of seconds and of years."""
+        ticket = self._any_ticket() if ticket is None else ticket
+        client = self._server.outstanding[ticket].client
+        duration = (0.0, self._chance.unit(), 1e9)[self._chance.below(3)]
+        self._now += self._chance.below(2)
+        self._arrivals += 1
+        self._arrival_of[ticket] = self._arrivals
+        report = Report(ticket, client, self._now, duration, self._examples[client])
+        self._put_in(f"ticket {ticket} is reported by client {client}", lambda: self._server.receive(report))
+
+    # ---- what must hold after every step -------------------------------------------------------------------------
+
+    def _put_in(self, what: str, deliver: Callable[[], list[Output]]) -> None:
+        with _blame(f"step {len(self._log)}, {what}"):
+            self._log.append((what, deliver()))
+        server = self._server
+        if server.stopped is not None:
+            return
+        assert server.outstanding or not len(server.clients), (
+            f"step {len(self._log) - 1}, {what}: nothing is in flight and {len(server.clients)} clients are idle, "
+            "so nothing will ever happen again. Dispatch tickets whenever work is lost, or a client joins."
+        )
+        for ticket in server.waiting:
+            age = self._arrivals - self._arrival_of[ticket]
+            assert age <= ARRIVALS_ALLOWED, f"ticket {ticket} is not merged or dropped {age} arrivals after its own."
+            break
+
+    def _resume_from_snapshot(self) -> None:
+        snapshot = self._server.snapshot()
+        with _blame("the snapshot cannot be written as JSON and read back; keep plain values in the state"):
+            restored = Server(self._strategy, self._examples, seed=self._key)
+            restored.restore(json.loads(json.dumps(snapshot)))
+        assert restored.snapshot() == snapshot, "the state is not the same after a snapshot went through JSON."
+        self._server = restored

@@ -11,10 +11,10 @@ from flwr.supercore.task_identity import TaskIdentity
 import asyncfed as af
 from asyncfed.core.types import Budget, Work
 from asyncfed.data import InOrder, PaperRegression
-from asyncfed.flower.grid_driver import Courier
+from asyncfed.flower.grid_driver import GridDriver
 from asyncfed.flower.messages import pack_model, unpack_model
 from asyncfed.flower.node_program import make_client_app
-from asyncfed.flower.node_registry import Entrance
+from asyncfed.flower.node_registry import NodeRegistry
 from asyncfed.live.checks import Limits
 from asyncfed.live.session import LiveSession
 from asyncfed.live.wire import Result
@@ -49,7 +49,7 @@ class FakeGrid(Grid):
         self.inboxes.setdefault(node, [])
         return node
 
-    # what the courier may use
+    # what the driver may use
 
     def get_node_ids(self):
         return list(self.nodes)
@@ -82,65 +82,73 @@ class FakeGrid(Grid):
     # what a test makes nodes do
 
     def work(self, node, content=None, error=None):
-        """The node answers the oldest message it has: by its app, or with what the test puts into its mouth."""
+        """The node answers the oldest message it has: as Flower does with its app, or with what the test gives."""
         message = self.inboxes[node].pop(0)
         if error is not None:
             reply = Message(Error(3, error), reply_to=message)
         elif content is not None:
             reply = Message(content, reply_to=message)
         else:
-            context = Context(1, node, {"partition-id": self.nodes[node]}, RecordDict(), {})
-            reply = self.app(message, context)
+            reply = self.run_app(message, node)
         self.answers.append(reply)
         self.waiting[message.metadata.message_id] = reply
         return reply
 
+    def run_app(self, message, node):
+        """What Flower's process for a ClientApp does: an exception goes to the server with its class and its text."""
+        context = Context(1, node, {"partition-id": self.nodes[node]}, RecordDict(), {})
+        try:
+            return self.app(message, context)
+        except Exception as error:
+            return Message(Error(2, f"{type(error)}:<'{error}'>"), reply_to=message)
+
 
 class Federation:
-    """A session, its courier and a fake grid. `now` is a second later at each look."""
+    """A session, its driver and a fake grid. `now` is a second later at each step."""
 
     ttl = TTL
 
     def __init__(self, experiment, path, here, limits=None):
         self.experiment, self.path, self.limits, self.now = experiment, path, limits or Limits(ticket_seconds=TTL), 0.0
-        self.grid, self.said = FakeGrid(experiment, here), []
+        self.grid, self.logged = FakeGrid(experiment, here), []
         self.names = map(str, itertools.count())
         self._open()
-        self.courier.gather(0.0)
+        self.driver.find_clients(0.0)
         self.all_work()
-        here = self.courier.gather(0.5)
+        here = self.driver.find_clients(0.5)
         self.absent = [c for c in range(experiment.num_clients) if c not in here]
         live = {"live": {"absent": self.absent}}
         header = {"asyncfed": "test", "experiment": af.experiment.to_plain(experiment), "own_delays": False, **live}
         header |= {"problem": experiment.problem().fingerprint(), "num_clients": experiment.num_clients}
         self.journal = Journal.create(path, {**header, "verdict": "interrupted", "reason": ""})
-        self._serve()
+        self._attach()
 
     def _open(self):
-        self.entrance = Entrance(self.experiment, None, None)
-        self.courier = Courier(self.grid, ttl=TTL, most_bytes=10_000, admit=self.entrance.admit, tell=self.said.append)
+        self.registry = NodeRegistry(self.experiment, None, None)
+        how = {"ttl": TTL, "max_bytes": 10_000, "check": self.registry.check, "log": self.logged.append}
+        self.driver = GridDriver(self.grid, **how)
 
-    def _serve(self):
+    def _attach(self):
         plan = af.core.record.replace(self.experiment.plan(1), absent=tuple(self.absent))
         name = f"session {next(self.names)}"
-        self.session = LiveSession(self.entrance.problem(), plan, self.journal, name=name, limits=self.limits)
+        self.session = LiveSession(self.registry.problem(), plan, self.journal, name=name, limits=self.limits)
         self.session.resume()
-        self.courier.serve(self.session)
+        self.driver.attach(self.session)
 
     def crash(self):
         """The server is gone; another one takes over. Nodes and what they were sent stay."""
         self.journal.close()
         self.journal = Journal.open(self.path, write=True)
         self._open()
-        self._serve()
+        self._attach()
         self.now = self.session.state.elapsed
 
-    def look(self, seconds=1.0, return_seconds=1e9):
+    def step(self, seconds=1.0, return_seconds=1e9):
         self.now += seconds
-        self.courier.look(self.now, return_seconds)
+        self.driver.step(self.now, return_seconds)
 
     def node_of(self, client):
-        return self.courier.directory.node_of[client]
+        return self.driver.nodes.node_of[client]
 
     def all_work(self):
         for node in self.grid.inboxes:
@@ -151,7 +159,7 @@ class Federation:
         """Honest nodes answer in a random order until the run is over."""
         chance = np.random.default_rng(seed)
         while not self.session.finished:
-            self.look()
+            self.step()
             busy = [node for node in self.grid.nodes if self.grid.inboxes[node]]
             if busy:
                 self.grid.work(int(chance.choice(busy)))
@@ -172,7 +180,7 @@ class Federation:
         if content is None:
             content = pack_model(af.core.record.replace(result, **changes), trained if params is None else params)
         self.grid.work(self.node_of(client), content)
-        self.look()
+        self.step()
 
     def events(self, *kinds):
         return [row for row in self.journal.event_rows() if KIND_NAMES[row[2]] in kinds]

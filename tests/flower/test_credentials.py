@@ -83,4 +83,4 @@ def test_the_command_line_makes_both(cli, tmp_path):
     assert load_ssh_public_key((tmp_path / "node.pub").read_bytes())
     again = cli("flower", "key", tmp_path / "node")
     assert again.code == 2
-    assert "is there already" in again.err
+    assert "exists already" in again.err

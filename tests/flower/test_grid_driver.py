@@ -9,7 +9,7 @@ import pytest
 from flwr.app import Array, ArrayRecord, ConfigRecord, RecordDict
 
 import asyncfed as af
-from asyncfed.flower.grid_driver import ERRORS_IN_A_ROW, GREETING_SECONDS, SLACK
+from asyncfed.flower.grid_driver import LATE_SECONDS, MAX_ERRORS_IN_A_ROW, QUERY_SECONDS
 from asyncfed.flower.messages import pack_model
 from asyncfed.live.checks import Limits
 from asyncfed.runs.simulate import seal
@@ -39,13 +39,13 @@ def test_a_run_on_flower_replays_to_the_same_bits(federation):
 
 def test_who_answers_is_given_work_while_others_are_still_busy(federation):
     run = federation()
-    run.look()
+    run.step()
     slow, fast = run.node_of(0), run.node_of(1)
     for done in range(1, 4):
         run.grid.work(fast)
-        run.look()
+        run.step()
         assert run.session.state.updates == done
-        assert len(run.grid.inboxes[fast]) == 1  # its next task, made in the same look
+        assert len(run.grid.inboxes[fast]) == 1  # its next task, made in the same step
     assert len(run.grid.inboxes[slow]) == 1
 
 
@@ -53,13 +53,13 @@ def test_every_message_has_a_time_to_live(federation):
     run = federation()
     run.finish()
     lives = {message.metadata.message_type: message.metadata.ttl for message in run.grid.sent}
-    assert lives == {"query": GREETING_SECONDS, "train": run.ttl + SLACK}
+    assert lives == {"query": QUERY_SECONDS, "train": run.ttl + LATE_SECONDS}
 
 
 def test_with_a_queue_a_node_holds_its_next_task_already(federation):
     ahead = AFL(concurrency=6, aggregate="delta_mean", sampler=ShortestQueue(depth=2))
     run = federation(strategy=ahead)
-    run.look()
+    run.step()
     assert [len(run.grid.inboxes[run.node_of(client)]) for client in range(3)] == [2, 2, 2]
     run.finish()
     assert len(set(merged_tickets(run))) == 24
@@ -70,21 +70,21 @@ def test_with_a_queue_a_node_holds_its_next_task_already(federation):
 
 def test_a_node_that_joins_is_given_work_at_once(federation):
     run = federation(here=(0, 1))
-    run.look()
+    run.step()
     node = run.grid.add(2)
-    run.look()
+    run.step()
     run.grid.work(node)  # it introduces itself
-    run.look()
+    run.step()
     assert [row[4] for row in run.events("join")] == [2]
     assert run.grid.inboxes[node][0].metadata.message_type == "train"
 
 
 def test_a_node_that_vanishes_costs_its_ticket_only(federation):
     run = federation()
-    run.look()
+    run.step()
     gone = run.node_of(2)
     del run.grid.nodes[gone]
-    run.look()
+    run.step()
     assert [(row[4], json.loads(row[8])) for row in run.events("leave")] == [(2, "its node went offline")]
     run.finish()
     assert {row[4] for row in run.events("report")} == {0, 1}
@@ -92,71 +92,106 @@ def test_a_node_that_vanishes_costs_its_ticket_only(federation):
 
 def test_a_node_that_comes_back_introduces_itself_anew(federation):
     run = federation()
-    run.look()
+    run.step()
     gone = run.node_of(2)
     del run.grid.nodes[gone]
-    run.look()
+    run.step()
     run.grid.inboxes[gone].clear()
     run.grid.add(2, gone)
-    run.look()
+    run.step()
     run.grid.work(gone)
-    run.look()
+    run.step()
     assert [row[4] for row in run.events("join")] == [2]
     assert len(run.grid.inboxes[gone]) == 1
 
 
 def test_an_error_becomes_a_lost_ticket(federation):
     run = federation()
-    run.look()
+    run.step()
     run.grid.work(run.node_of(1), error="no room left on device")
-    run.look()
-    assert reasons(run, "lost") == ["its node reports error 3: no room left on device"]
+    run.step()
+    assert reasons(run, "lost") == ["its node reports error 3"]
     run.finish()
     assert {row[4] for row in run.events("report")} == {0, 1, 2}
 
 
+SECRET = "row 7 of /home/ann/patients.csv holds 61.5"
+
+
+def test_the_text_of_a_nodes_exception_reaches_neither_journal_nor_log(federation, monkeypatch):
+    """Neither from a node of this version, which sends the class alone, nor from another, which sends the text too."""
+    run = federation()
+    run.step()
+
+    def fail(*arguments, **more):
+        raise KeyError(SECRET)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("asyncfed.flower.node_program.train_task", fail)
+        run.grid.work(run.node_of(0))
+    run.grid.work(run.node_of(1), error=f"<class 'ValueError'>:<'{SECRET}'>")
+    run.grid.work(run.node_of(2), error=SECRET)
+    run.step()
+    assert sorted(reasons(run, "lost")) == [
+        "its node reports error 2: KeyError",
+        "its node reports error 3",
+        "its node reports error 3: ValueError",
+    ]
+    assert "patients" not in str(run.logged)
+    assert "patients" not in str(list(run.journal.event_rows()))
+
+
+def test_the_text_of_an_exception_before_the_run_is_not_logged_either(federation):
+    run = federation(here=(0, 1))
+    node = run.grid.add(2)
+    run.step()
+    run.grid.work(node, error=f"<class 'sqlite3.OperationalError'>:<'{SECRET}'>")
+    run.step()
+    assert run.logged[-1] == f"node {node} is refused: its node reports error 3: OperationalError"
+
+
 def test_a_node_whose_app_always_fails_gets_no_more_work_until_it_introduces_itself(federation):
     run = federation()
-    run.look()
+    run.step()
     node = run.node_of(1)
-    for _ in range(ERRORS_IN_A_ROW):
+    for _ in range(MAX_ERRORS_IN_A_ROW):
         run.grid.work(node, error="ImportError")
-        run.look()
+        run.step()
     assert reasons(run, "leave") == ["its app failed 5 times in a row"]
     assert run.grid.inboxes[node] == []
-    run.look(GREETING_SECONDS + 1)
+    run.step(QUERY_SECONDS + 1)
     assert [message.metadata.message_type for message in run.grid.inboxes[node]] == ["query"]
 
 
 def test_a_node_that_never_answers_costs_its_ticket_after_the_time_to_live(federation):
     run = federation()
-    run.look()
+    run.step()
     [ticket] = run.session.in_flight(0)
-    run.look(run.ttl + 1)
+    run.step(run.ttl + 1)
     assert f"no answer within {run.ttl:g} s" in reasons(run, "lost")
     late = run.honest(0)[0]
     assert late.ticket == ticket
     run.grid.work(run.node_of(0))  # and comes too late
-    run.look()
+    run.step()
     assert reasons(run, "refused") == ["its ticket had been given up"]
-    assert not run.session.set_aside
+    assert not run.session.excluded
 
 
 def test_a_message_that_the_superlink_does_not_take_costs_its_ticket(federation):
     run = federation()
-    run.look()
+    run.step()
     run.grid.work(run.node_of(0))
     run.grid.accepts = False
-    run.look()
+    run.step()
     run.grid.accepts = True
-    run.look()
+    run.step()
     assert reasons(run, "lost") == ["the SuperLink did not take the message"]
     run.finish()
 
 
-# ---- who is let in ---------------------------------------------------------------------------------------------------
+# ---- which nodes take part -------------------------------------------------------------------------------------------
 
-NOT_LET_IN = {
+REFUSED_NODES = {
     "a number that is not there": ({"client": 7}, "its partition-id is 7; the experiment has clients 0 to 2"),
     "another one's number": ({"client": 0}, "client 0 is node 100 already; give every node a partition-id of its own"),
     "another model": (
@@ -166,23 +201,23 @@ NOT_LET_IN = {
     "other numbers": ({"dtype": "<f4"}, r"its model has 11 params of '<f4'"),
     "other data": ({"num_examples": 9}, "it has 9 examples; client 2 has 16"),
     "no data": ({"num_examples": 0}, "it has 0 examples"),
-    "nonsense": ({"num_examples": "many"}, "the introduction is not one"),
+    "nonsense": ({"num_examples": "many"}, "the introduction is not valid"),
 }
 
 
-@pytest.mark.parametrize(("lie", "complaint"), NOT_LET_IN.values(), ids=NOT_LET_IN)
-def test_who_is_not_let_in_gets_no_work(federation, lie, complaint):
+@pytest.mark.parametrize(("lie", "complaint"), REFUSED_NODES.values(), ids=REFUSED_NODES)
+def test_a_refused_node_gets_no_work(federation, lie, complaint):
     run = federation(here=(0, 1))
-    run.look()
+    run.step()
     node = run.grid.add(2)
-    run.look()
+    run.step()
     honest = {"client": 2, "num_examples": 16, "num_params": 11, "dtype": "<f8", "asyncfed": "1"}
     run.grid.work(node, RecordDict({"asyncfed": ConfigRecord({**honest, **lie})}))
-    run.look()
+    run.step()
     assert run.grid.inboxes[node] == []
     assert not run.events("join")
-    [said] = [line for line in run.said if "not let in" in line]
-    assert re.search(complaint, said)
+    [line] = [line for line in run.logged if "is refused" in line]
+    assert re.search(complaint, line)
 
 
 # ---- what is refused -------------------------------------------------------------------------------------------------
@@ -199,7 +234,7 @@ def with_model(record):
 LIES = {
     "NaN": ({"params": np.full(11, nan)}, "the model it sent is not finite"),
     "infinity": ({"params": np.full(11, inf)}, "the model it sent is not finite"),
-    "gigantic": ({"params": np.full(11, 1e9)}, r"the norm of its change is 3.32e\+09; at most 1e\+06 is let in"),
+    "gigantic": ({"params": np.full(11, 1e9)}, r"the norm of its change is 3.32e\+09; at most 1e\+06 is accepted"),
     "too short": ({"params": np.zeros(10)}, r"the model it sent has shape \(10,\); it must have \(11,\)"),
     "other numbers": (
         {"params": np.zeros(11, np.float32), "dtype": "<f4"},
@@ -209,7 +244,7 @@ LIES = {
     "negative time": ({"duration": -1.0}, "it says it worked for -1.0 s"),
     "endless time": ({"duration": 1e9}, "it says it worked for 1e[+]09 s on a ticket that was out for"),
     "metrics": ({"metrics": {str(n): 0.0 for n in range(99)}}, "it sent 99 metrics"),
-    "never handed out": ({"ticket": 10**6}, "ticket 1000000 was never handed out"),
+    "never dispatched": ({"ticket": 10**6}, "ticket 1000000 was never dispatched"),
     "another's": ({"ticket": "of client 1"}, r"ticket \d+ belongs to client 1"),
     "truncated": (with_model(model_of(bytes(83))), "the body has 83 bytes, which is no whole number of 8-byte numbers"),
     "oversized": (with_model(model_of(bytes(80_000))), "the model has 80000 bytes; at most 10000 are read"),
@@ -219,7 +254,7 @@ LIES = {
     "empty": (lambda honest: RecordDict(), "the message has no ConfigRecord called 'asyncfed'"),
     "no header": (
         lambda honest: RecordDict({"asyncfed": ConfigRecord({"header": b"\xc1nonsense"}), "model": honest["model"]}),
-        "the header is no message of ours",
+        "the header is no valid message",
     ),
     "long header": (
         lambda honest: RecordDict({"asyncfed": ConfigRecord({"header": bytes(10**5)}), "model": honest["model"]}),
@@ -228,7 +263,7 @@ LIES = {
 }
 
 
-def tell(run, client, lie):
+def send_lie(run, client, lie):
     if callable(lie):
         honest = pack_model(*run.honest(client))
         run.lie(client, content=lie(honest))
@@ -241,10 +276,10 @@ def tell(run, client, lie):
 @pytest.mark.parametrize(("lie", "reason"), LIES.values(), ids=LIES)
 def test_a_lie_is_refused_and_costs_its_own_ticket_only(federation, lie, reason):
     run = federation()
-    run.look()
+    run.step()
     before = run.session.state.params.copy()
     [ticket], [others] = run.session.in_flight(0), run.session.in_flight(1)
-    tell(run, 0, lie)
+    send_lie(run, 0, lie)
     [refusal] = reasons(run, "refused")
     assert re.search(reason, refusal)
     assert np.array_equal(run.session.state.params, before)
@@ -257,26 +292,26 @@ def test_a_lie_is_refused_and_costs_its_own_ticket_only(federation, lie, reason)
 
 def test_an_answer_that_was_taken_is_not_taken_again(federation):
     run = federation()
-    run.look()
+    run.step()
     first = pack_model(*run.honest(0))
     run.grid.work(run.node_of(0))
-    run.look()
+    run.step()
     [second] = run.session.in_flight(0)
     run.grid.work(run.node_of(0), first)
-    run.look()
+    run.step()
     assert reasons(run, "refused") == ["ticket 0 was answered already"]
     assert reasons(run, "lost") == ["its node answered for another ticket"]
     assert merged_tickets(run) == [0]
     assert second not in run.session.in_flight()
 
 
-def test_who_does_not_know_the_secret_of_a_task_cannot_answer_it(federation):
+def test_a_sender_without_the_secret_of_a_task_cannot_answer_it(federation):
     run = federation()
-    run.look()
+    run.step()
     run.lie(0, session="guessed", params=np.zeros(11))
-    assert reasons(run, "lost") == ["it was answered by somebody who had not been sent it"]
+    assert reasons(run, "lost") == ["it was answered by a sender that had not been sent it"]
     assert run.session.state.updates == 0
-    assert not run.events("refused")  # the node it spoke for is not to blame
+    assert not run.events("refused")  # the node it claimed to be is not at fault
 
 
 def test_secrets_are_of_one_task_only(federation):
@@ -289,12 +324,12 @@ def test_secrets_are_of_one_task_only(federation):
     assert all(len(secret) == 32 for secret in secrets)
 
 
-def test_a_node_that_lies_again_and_again_is_set_aside(federation):
+def test_a_node_that_lies_again_and_again_is_excluded(federation):
     run = federation(limits=Limits(faults=2))
-    run.look()
+    run.step()
     for _ in range(2):
         run.lie(0, params=np.full(11, nan))
-    assert run.session.set_aside == {0}
+    assert run.session.excluded == {0}
     run.finish()
     assert {row[4] for row in run.events("report")} == {1, 2}
 
@@ -304,19 +339,19 @@ def test_a_node_that_lies_again_and_again_is_set_aside(federation):
 
 def test_a_restarted_server_waits_until_its_clients_have_said_which_node_they_are(federation):
     run = federation()
-    run.look()
+    run.step()
     run.grid.work(run.node_of(0))
-    run.look()
+    run.step()
     old = run.grid.inboxes[run.node_of(1)].pop()
     run.crash()
-    run.look()
+    run.step()
     assert all(row[4] in (0, 1, 2) for row in run.events("lost"))
     assert run.session.state.updates == 1
     for node in run.grid.inboxes:
         run.grid.inboxes[node] = [m for m in run.grid.inboxes[node] if m.metadata.message_type == "query"]
     assert [len(inbox) for inbox in run.grid.inboxes.values()] == [1, 1, 1]
     run.all_work()
-    run.look()
+    run.step()
     assert len(run.session.in_flight()) == 3
     assert old.metadata.message_id not in [m.metadata.message_id for m in run.grid.inboxes[run.node_of(1)]]
     run.finish()
@@ -325,15 +360,15 @@ def test_a_restarted_server_waits_until_its_clients_have_said_which_node_they_ar
 
 def test_who_does_not_come_back_after_a_restart_has_left(federation):
     run = federation()
-    run.look()
+    run.step()
     run.crash()
     del run.grid.nodes[101]
-    run.look()
+    run.step()
     for node in (100, 102):
         run.grid.inboxes[node] = run.grid.inboxes[node][-1:]
         run.grid.work(node)
-    run.look()
-    run.look(31.0, return_seconds=30.0)
+    run.step()
+    run.step(31.0, return_seconds=30.0)
     assert [(row[4], json.loads(row[8])) for row in run.events("leave")] == [(1, "its node was not there for 30 s")]
 
 
@@ -364,5 +399,5 @@ def test_no_data_leave_a_client(federation, experiment):
 
 def test_an_introduction_says_five_things(federation):
     run = federation()
-    [told] = {tuple(sorted(m.content["asyncfed"])) for m in run.grid.answers}
-    assert told == ("asyncfed", "client", "dtype", "num_examples", "num_params")
+    [fields] = {tuple(sorted(m.content["asyncfed"])) for m in run.grid.answers}
+    assert fields == ("asyncfed", "client", "dtype", "num_examples", "num_params")

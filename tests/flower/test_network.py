@@ -33,7 +33,7 @@ import os, time
 from pathlib import Path
 
 from asyncfed.experiment import read_toml
-from asyncfed.flower import node_program as client_app
+from asyncfed.flower import client_app
 
 EXPERIMENT = Path(__file__).parent.parent / "experiment.toml"
 
@@ -49,7 +49,7 @@ app = client_app(EXPERIMENT, data=with_a_moment_to_be_killed_in)
 SERVER = """
 from pathlib import Path
 
-from asyncfed.flower import server_program as server_app
+from asyncfed.flower import server_app
 
 app = server_app(Path(__file__).parent.parent / "experiment.toml")
 """

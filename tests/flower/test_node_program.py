@@ -7,9 +7,10 @@ from flwr.app import Context, Message, RecordDict
 import asyncfed as af
 from asyncfed.core.errors import ConfigError, DataError, ProtocolError
 from asyncfed.core.types import Work
-from asyncfed.flower.held_out import HeldOut
+from asyncfed.flower.held_out import HeldOutProblem
 from asyncfed.flower.messages import pack_model, unpack_introduction, unpack_model
-from asyncfed.flower.node_program import alone, carry_out, make_client_app, own_part
+from asyncfed.flower.node_program import NodeError, build_problem, load_problem, make_client_app, read_client
+from asyncfed.live.client_task import train_task
 from asyncfed.live.wire import Result, Task, WireError
 from asyncfed.problems.linear import LinearModel
 from asyncfed.problems.protocol import Jobs
@@ -33,7 +34,7 @@ def test_a_node_trains_to_the_last_bit_as_the_simulator_does(experiment):
 
 
 def test_a_node_holds_its_own_rows_and_no_others(experiment):
-    own = own_part(experiment, 1, {}, None)
+    own = load_problem(experiment, 1, {}, None)
     x, y = experiment.clients().client(1)
     assert np.array_equal(own.shard.rows.x, x)
     assert own.shard.rows.x.base is None  # a copy, not a window on everybody's
@@ -55,37 +56,55 @@ def test_data_of_the_nodes_own_are_loaded_there(experiment):
 
 def test_labels_are_known_from_the_loss_also_where_a_node_has_one_kind_only(experiment):
     svm = af.core.record.replace(experiment, model=LinearModel(loss="hinge"))
-    assert alone(svm, [[1.0], [2.0]], [1, 1]).num_examples.tolist() == [2]
+    assert build_problem(svm, [[1.0], [2.0]], [1, 1]).num_examples.tolist() == [2]
 
 
 @pytest.mark.parametrize("number", [{}, {"partition-id": "one"}, {"partition-id": -1}, {"partition-id": True}])
 def test_a_node_without_a_number_says_what_it_needs(experiment, number):
     with pytest.raises(ConfigError, match=r"partition-id is .*; it must be 0, 1, … .*--node-config"):
-        ask(make_client_app(experiment), "query", RecordDict(), **number)
+        read_client(number)
 
 
 def test_a_number_that_nobody_has_is_refused(experiment):
     with pytest.raises((ConfigError, DataError), match="no client 9"):
-        ask(make_client_app(experiment), "query", RecordDict(), **{"partition-id": 9})
+        load_problem(experiment, 9, {}, None)
 
 
 def test_a_task_that_is_none_is_refused(experiment):
-    result, trained = carry_out(own_part(experiment, 0, {}, None).shard, TASK, np.zeros(11))
-    with pytest.raises(WireError, match="the message is a Result; a Task is due"):
+    result, trained = train_task(load_problem(experiment, 0, {}, None).shard, TASK, np.zeros(11), lambda: 0.0)
+    with pytest.raises(NodeError, match=r"^WireError$") as failure:
         ask(make_client_app(experiment), "train", pack_model(result, trained), **{"partition-id": 0})
+    assert isinstance(failure.value.__cause__, WireError)
+    assert "the message is a Result; a Task is due" in str(failure.value.__cause__)
+
+
+SECRET = "row 7 of /home/ann/patients.csv holds 61.5"
+
+
+@pytest.mark.parametrize(("kind", "content"), [("query", RecordDict()), ("train", pack_model(TASK, np.zeros(11)))])
+def test_of_an_exception_in_its_own_code_a_node_sends_the_class_alone(experiment, kind, content):
+    """Flower sends the class and the text of what the app raises; the cause stays in the node's log."""
+
+    def load(client, node):
+        raise ValueError(SECRET)
+
+    with pytest.raises(NodeError) as failure:
+        ask(make_client_app(experiment, load), kind, content, **{"partition-id": 1})
+    assert str(failure.value) == "ValueError"
+    assert str(failure.value.__cause__) == SECRET
 
 
 # ---- the server's side of data it does not have ----------------------------------------------------------------------
 
 
 def test_held_out_rows_measure_the_model_and_nothing_else(experiment):
-    test = alone(experiment, np.eye(10), np.ones(10))
-    problem = HeldOut(test, [5, 6, 7])
+    test = build_problem(experiment, np.eye(10), np.ones(10))
+    problem = HeldOutProblem(test, [5, 6, 7])
     assert problem.num_clients == 3
     measured = problem.evaluate(np.zeros(11))
     assert measured["objective"] == test.evaluate(np.zeros(11))["objective"]
     assert "first_client_loss" not in measured
-    assert problem.fingerprint() != HeldOut(test, [5, 6, 8]).fingerprint()
+    assert problem.fingerprint() != HeldOutProblem(test, [5, 6, 8]).fingerprint()
     assert np.array_equal(problem.init(0), np.zeros(11))
     assert problem.optimum() is None
 
@@ -103,4 +122,4 @@ def test_held_out_rows_measure_the_model_and_nothing_else(experiment):
 )
 def test_what_needs_the_clients_data_is_refused(experiment, compute):
     with pytest.raises(ProtocolError, match="the clients' data are not on the server"):
-        compute(HeldOut(alone(experiment, np.eye(10), np.ones(10)), [5, 6, 7]))
+        compute(HeldOutProblem(build_problem(experiment, np.eye(10), np.ones(10)), [5, 6, 7]))

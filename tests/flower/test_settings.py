@@ -7,22 +7,22 @@ import pytest
 import asyncfed as af
 from asyncfed.core.errors import ConfigError
 from asyncfed.flower.new_app import write_app
-from asyncfed.flower.settings import FlowerSettings, fetching_ahead, settings_of
+from asyncfed.flower.settings import FlowerSettings, read_settings, with_prefetch
 from asyncfed.strategies import FedAvg
 from asyncfed.strategies.samplers import ShortestQueue
 
 
 def test_flat_keys_become_settings():
-    told = settings_of({"wait-nodes": 3, "ttl": 60.0, "limits.largest-norm": 5.0, "my-own-key": "left alone"})
-    assert (told.wait_nodes, told.ttl, told.limits.largest_norm) == (3, 60.0, 5.0)
-    assert told.limits.ticket_seconds == 60.0  # a ticket lives as long as its message
+    settings = read_settings({"wait-nodes": 3, "ttl": 60.0, "limits.largest-norm": 5.0, "my-own-key": "left alone"})
+    assert (settings.wait_nodes, settings.ttl, settings.limits.largest_norm) == (3, 60.0, 5.0)
+    assert settings.limits.ticket_seconds == 60.0  # a ticket lives as long as its message
 
 
 def test_the_app_of_a_beginner_has_the_default_settings(tmp_path):
     write_app(tmp_path / "app", 3)
     config = tomllib.loads((tmp_path / "app" / "pyproject.toml").read_text())["tool"]["flwr"]["app"]["config"]
     config.pop("limits")
-    assert settings_of(config) == settings_of({})
+    assert read_settings(config) == read_settings({})
     assert {key.replace("-", "_") for key in config} == set(af.core.record.to_plain(FlowerSettings())) - {"limits"}
 
 
@@ -38,17 +38,17 @@ def test_the_app_of_a_beginner_has_the_default_settings(tmp_path):
 )
 def test_settings_that_cannot_be_are_refused(config, complaint):
     with pytest.raises(ConfigError, match=complaint):
-        settings_of(config)
+        read_settings(config)
 
 
-def test_fetching_ahead_hands_out_more_tickets_to_the_shortest_queue(experiment):
-    ahead = fetching_ahead(experiment, 2)
+def test_prefetching_dispatches_more_tickets_to_the_shortest_queue(experiment):
+    ahead = with_prefetch(experiment, 2)
     assert ahead.strategy.concurrency == 6
     assert ahead.strategy.sampler == ShortestQueue(depth=2)
-    assert fetching_ahead(experiment, 1) == experiment
+    assert with_prefetch(experiment, 1) == experiment
 
 
 def test_a_strategy_of_rounds_has_nothing_to_fetch_ahead(experiment):
     rounds = af.core.record.replace(experiment, strategy=FedAvg(cohort_size=2))
-    with pytest.raises(ConfigError, match=r"prefetch is 2, but fedavg hands out work in rounds.*Set prefetch to 1"):
-        fetching_ahead(rounds, 2)
+    with pytest.raises(ConfigError, match=r"prefetch is 2, but fedavg dispatches work in rounds.*Set prefetch to 1"):
+        with_prefetch(rounds, 2)

@@ -8,9 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from asyncfed.core.record import replace
 from asyncfed.engine.replay import replay
-from asyncfed.live.checks import Limits, Reply
-from asyncfed.live.session import LiveSession, Saving
+from asyncfed.live.checks import Limits
+from asyncfed.live.client_task import train_task
+from asyncfed.live.session import CheckpointPolicy, LiveSession
 from asyncfed.store.journal import Journal
 from asyncfed.store.schema import KIND_NAMES
 
@@ -20,22 +22,26 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 HEADER = {"num_clients": 4, "verdict": "interrupted", "reason": "", "own_delays": False, "asyncfed": "test"}
 
 
-class Table:
-    """A session and its clients around one table. `hands` are the assignments that clients hold, by ticket."""
+class Harness:
+    """A session with clients that a test makes answer. `held` are the tickets that clients hold, by number."""
 
     names = map(str, itertools.count())
 
-    def __init__(self, experiment, path, limits=None, saving=None):
+    def __init__(self, experiment, path, limits=None, checkpoints=None):
         self.problem = experiment.problem()
         self.plan = experiment.plan(1)
-        self.path, self.limits, self.saving = path, limits or Limits(), saving or Saving(seconds=1e9)
-        self.now, self.hands = 0.0, {}
+        self.path, self.limits, self.checkpoints = (
+            path,
+            limits or Limits(),
+            checkpoints or CheckpointPolicy(seconds=1e9),
+        )
+        self.now, self.held, self.tasks = 0.0, {}, {}
         self.journal = Journal.create(path, {**HEADER, "problem": self.problem.fingerprint()})
         self.open()
         self.session.start()
 
     def open(self):
-        how = {"limits": self.limits, "saving": self.saving}
+        how = {"limits": self.limits, "checkpoints": self.checkpoints}
         self.session = LiveSession(self.problem, self.plan, self.journal, name=next(self.names), **how)
 
     def crash(self):
@@ -44,46 +50,39 @@ class Table:
         self.journal = Journal.open(self.path, write=True)
         self.open()
         self.session.resume()
-        self.hands = {}
+        self.held, self.tasks = {}, {}
         self.now = self.session.state.elapsed
 
     def commit(self):
-        assignments = self.session.commit(self.now)
-        self.hands |= {a.ticket: a for a in assignments}
-        return assignments
+        dispatches = self.session.commit(self.now)
+        self.held |= {dispatch.ticket: dispatch for dispatch in dispatches}
+        self.tasks |= {dispatch.ticket: self.session.make_task(dispatch) for dispatch in dispatches}
+        return dispatches
 
-    def reply(self, ticket, /, **changes):
-        """What the client that holds this ticket answers, if it is honest; `changes` are its lies."""
-        task = self.hands[ticket]
-        trained = self.problem.local_train(task.params, task.client, task.work, task.key)
-        examples = int(self.problem.num_examples[task.client])
-        honest = {
-            "session": task.session,
-            "ticket": ticket,
-            "client": task.client,
-            "params": trained,
-            "duration": 0.0,
-            "num_examples": examples,
-        }
-        return Reply(**{**honest, **changes})
+    def result(self, ticket, /, **changes):
+        """What the client that holds this ticket sends, if it is honest: (result, params). `changes` are its lies."""
+        shard = self.problem.shard(self.held[ticket].client)
+        result, trained = train_task(shard, *self.tasks[ticket], lambda: 0.0)
+        params = changes.pop("params", trained)
+        return replace(result, **changes), params
 
     def answer(self, ticket, /, **changes):
         """The client answers a second after whatever happened last."""
         self.now += 1.0
-        verdict = self.session.accept(self.reply(ticket, **changes), self.now)
-        self.hands.pop(ticket)
-        return verdict
+        outcome = self.session.accept(self.held[ticket].client, *self.result(ticket, **changes), self.now)
+        self.held.pop(ticket)
+        return outcome
 
     def play(self, seed=0):
         """Honest clients answer in a random order until the run is over."""
         chance = np.random.default_rng(seed)
         self.commit()
         while not self.session.finished:
-            self.answer(int(chance.choice(list(self.hands))))
+            self.answer(int(chance.choice(list(self.held))))
             self.commit()
 
     def replayed(self):
-        """The model the simulator comes to, training every client of the journal again; and its journal's digest."""
+        """The model of a simulator that trains every client of the journal again, and its journal's digest."""
         again = Journal.create(None, {})
         for _ in replay(self.problem, self.plan, self.journal.event_rows(), again):
             pass
@@ -104,10 +103,10 @@ class Table:
 
 
 @pytest.fixture
-def table(tmp_path, small):
+def live_run(tmp_path, small):
     numbers = itertools.count()
 
-    def make(limits=None, saving=None, **how):
-        return Table(small(**how), tmp_path / f"live-{next(numbers)}.sqlite", limits, saving)
+    def make(limits=None, checkpoints=None, **how):
+        return Harness(small(**how), tmp_path / f"live-{next(numbers)}.sqlite", limits, checkpoints)
 
     return make

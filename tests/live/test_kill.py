@@ -13,7 +13,7 @@ import pytest
 
 import asyncfed as af
 from asyncfed.core.types import Budget, Work
-from asyncfed.live.session import Saving
+from asyncfed.live.session import CheckpointPolicy
 from asyncfed.strategies import AFL, FedBuff
 
 WORK = Work(epochs=1, batch_size=4, learning_rate=0.01)
@@ -30,7 +30,7 @@ def merge_until_killed(live, seed, chance):
             live.commit()
             choice = np.random.default_rng(seed)
             while not live.session.finished:
-                live.answer(int(choice.choice(list(live.hands))))
+                live.answer(int(choice.choice(list(live.held))))
                 live.commit()
                 os.write(tell, live.session.state.updates.to_bytes(4, "little"))
         finally:
@@ -46,17 +46,17 @@ def merge_until_killed(live, seed, chance):
 
 
 @pytest.mark.parametrize(
-    ("strategy", "saving"),
+    ("strategy", "checkpoints"),
     [
-        (AFL(concurrency=3, work=WORK), Saving(seconds=1e9)),
-        (AFL(concurrency=3, aggregate="mixing", work=WORK), Saving(seconds=5.0)),
-        (FedBuff(concurrency=4, buffer_size=3, work=WORK), Saving(seconds=0.0)),
+        (AFL(concurrency=3, work=WORK), CheckpointPolicy(seconds=1e9)),
+        (AFL(concurrency=3, aggregate="mixing", work=WORK), CheckpointPolicy(seconds=5.0)),
+        (FedBuff(concurrency=4, buffer_size=3, work=WORK), CheckpointPolicy(seconds=0.0)),
     ],
     ids=["payloads only", "both", "checkpoints only"],
 )
-def test_a_session_killed_at_any_moment_loses_and_repeats_nothing(table, strategy, saving):
-    table(strategy=strategy).play()  # loads the kernels, so that no short life is spent on that
-    live = table(saving=saving, strategy=strategy, budget=Budget(updates=900))
+def test_a_session_killed_at_any_moment_loses_and_repeats_nothing(live_run, strategy, checkpoints):
+    live_run(strategy=strategy).play()  # loads the kernels, so that no short life is spent on that
+    live = live_run(checkpoints=checkpoints, strategy=strategy, budget=Budget(updates=900))
     live.commit()
     chance, before = np.random.default_rng(3), 0
     for kill in range(20):

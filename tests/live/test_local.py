@@ -15,15 +15,15 @@ from asyncfed.core.errors import ConfigError, JournalError
 from asyncfed.core.types import Budget, Work
 from asyncfed.data import PaperRegression
 from asyncfed.live.checks import Limits
-from asyncfed.live.local.client_program import Pace, serve
+from asyncfed.live.local.client_program import Slowdown, run_client
 from asyncfed.live.local.local_engine import LocalEngine
-from asyncfed.live.wire import PREFIX_BYTES, Hello, Result, Task, array_in, encode, lengths, message_in
+from asyncfed.live.wire import PREFIX_BYTES, Hello, Result, Task, decode_array, decode_header, decode_prefix, encode
 from asyncfed.runs.live import resume_live, run_live
 from asyncfed.strategies import AFL
 from asyncfed.strategies.samplers import UniformAll
 
 WORK = Work(epochs=1, batch_size=4, learning_rate=0.01)
-PATIENT = LocalEngine(task_seconds=0.01)  # slow enough for a process to come back before the run is over
+PATIENT = LocalEngine(task_seconds=0.03)  # slow enough for a process to come back before the run is over
 
 
 @pytest.fixture
@@ -150,7 +150,7 @@ def test_a_client_answers_what_it_is_asked_until_the_line_ends(small, monkeypatc
     problem = small().problem()
     ours, theirs = socket.socketpair()
     shard, zeros = problem.shard(2), np.zeros(11)
-    client = threading.Thread(target=serve, args=(theirs, 2, shard, Pace(), zeros), daemon=True)
+    client = threading.Thread(target=run_client, args=(theirs, 2, shard, Slowdown(), zeros), daemon=True)
     client.start()
     assert read_message(ours) == (Hello(2), b"")
     for piece in encode(Task("s", 7, 0, WORK, 5, "<f8"), zeros):
@@ -158,7 +158,7 @@ def test_a_client_answers_what_it_is_asked_until_the_line_ends(small, monkeypatc
     result, body = read_message(ours)
     assert isinstance(result, Result)
     assert (result.session, result.ticket, result.num_examples) == ("s", 7, 8)
-    assert array_in("<f8", body).tobytes() == problem.local_train(zeros, 2, WORK, 5).tobytes()
+    assert decode_array("<f8", body).tobytes() == problem.local_train(zeros, 2, WORK, 5).tobytes()
     ours.close()
     client.join(5.0)
     assert not client.is_alive()
@@ -168,8 +168,8 @@ def read_message(line):
     def exactly(count):
         return line.recv(count, socket.MSG_WAITALL)
 
-    header, body = lengths(exactly(PREFIX_BYTES), 10_000)
-    return message_in(exactly(header)), exactly(body) if body else b""
+    header, body = decode_prefix(exactly(PREFIX_BYTES), 10_000)
+    return decode_header(exactly(header)), exactly(body) if body else b""
 
 
 # ---- what goes wrong -------------------------------------------------------------------------------------------------
@@ -267,7 +267,7 @@ def test_a_body_too_long_is_not_read_and_the_process_is_replaced(lively, tmp_pat
 def test_a_process_that_keeps_dying_is_given_up(lively, tmp_path):
     path, experiment = tmp_path / "live.sqlite", lively(300)
     problem = MischievousProblem(experiment.problem(), 1, kill_self, at=2)
-    run = run_live(experiment, engine=LocalEngine(restarts=1, task_seconds=0.01), problem=problem, out=path)
+    run = run_live(experiment, engine=LocalEngine(restarts=1, task_seconds=0.03), problem=problem, out=path)
     (left,) = of_kind(run, "leave")
     assert "ended 2 times in a row" in left["detail"]
     check_whole(path, 300)

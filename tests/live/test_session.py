@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 
 from asyncfed.core.errors import JournalError, ProtocolError
 from asyncfed.core.record import replace
-from asyncfed.core.types import Budget, Dispatch, Work
-from asyncfed.live.checks import Limits, Reply
-from asyncfed.live.session import Accepted, LiveSession, Refusal, Saving
-from asyncfed.live.ticket_records import Standing
+from asyncfed.core.types import Budget, Work
+from asyncfed.live.checks import Limits
+from asyncfed.live.session import Accepted, CheckpointPolicy, LiveSession, Refusal
+from asyncfed.live.wire import Result
 from asyncfed.store.journal import Journal
 from asyncfed.strategies import AFL, FedAvg, FedBuff, PublishedScripts
 from asyncfed.strategies.samplers import UniformAll
@@ -18,8 +18,8 @@ from asyncfed.strategies.samplers import UniformAll
 WORK = Work(epochs=1, batch_size=4, learning_rate=0.01)
 
 
-def test_a_live_run_replays_to_the_same_model_and_journal(table):
-    live = table()
+def test_a_live_run_replays_to_the_same_model_and_journal(live_run):
+    live = live_run()
     live.play()
     assert live.session.state.verdict == ("finished", "all 3 rounds are done")
     live.check_whole()
@@ -35,12 +35,12 @@ def test_a_live_run_replays_to_the_same_model_and_journal(table):
     ],
     ids=lambda s: type(s).__name__,
 )
-def test_other_strategies_replay_too_also_after_crashes(table, strategy):
-    live = table(strategy=strategy)
+def test_other_strategies_replay_too_also_after_crashes(live_run, strategy):
+    live = live_run(strategy=strategy)
     live.commit()
     chance = np.random.default_rng(1)
     while not live.session.finished:
-        live.answer(int(chance.choice(list(live.hands))))
+        live.answer(int(chance.choice(list(live.held))))
         live.commit()
         if chance.random() < 0.3:
             live.crash()
@@ -48,8 +48,8 @@ def test_other_strategies_replay_too_also_after_crashes(table, strategy):
     live.check_whole()
 
 
-def test_assignments_come_out_of_commits_only_and_once(table):
-    live = table()
+def test_tickets_come_out_of_commits_only_and_once(live_run):
+    live = live_run()
     first = live.commit()
     assert [a.ticket for a in first] == live.session.in_flight()
     assert live.commit() == []
@@ -57,11 +57,13 @@ def test_assignments_come_out_of_commits_only_and_once(table):
     (following,) = live.commit()
     assert following.ticket == 2
     assert following.base_version == live.session.state.version == 1
-    assert following.params is live.session.state.params
+    task, params = live.session.make_task(following)
+    assert (task.ticket, task.session) == (2, live.session.name)
+    assert params is live.session.state.params
 
 
-def test_what_was_committed_survives_a_crash_and_what_was_not_did_not_happen(table):
-    live = table()
+def test_what_was_committed_survives_a_crash_and_what_was_not_did_not_happen(live_run):
+    live = live_run()
     live.commit()
     live.answer(0)
     live.commit()
@@ -77,11 +79,11 @@ def test_what_was_committed_survives_a_crash_and_what_was_not_did_not_happen(tab
         (1, '"the server was restarted"'),
         (2, '"the server was restarted"'),
     ]
-    assert min(live.hands) == 3  # the numbers of tickets go on
+    assert min(live.held) == 3  # the numbers of tickets go on
 
 
-def test_a_server_may_be_killed_while_it_recovers(table):
-    live = table()
+def test_a_server_may_be_killed_while_it_recovers(live_run):
+    live = live_run()
     live.commit()
     live.answer(0)
     live.commit()
@@ -93,57 +95,53 @@ def test_a_server_may_be_killed_while_it_recovers(table):
     live.check_whole()
 
 
-def test_a_run_killed_before_its_first_commit_begins_anew(table):
-    live = table()
+def test_a_run_killed_before_its_first_commit_begins_anew(live_run):
+    live = live_run()
     live.crash()
     assert live.session.state.version == 0
     live.play()
     live.check_whole()
 
 
-def test_replies_to_a_dead_server_are_refused_by_the_next(table):
-    live = table()
+def test_replies_to_a_dead_server_are_refused_by_the_next(live_run):
+    live = live_run()
     live.commit()
-    old = live.reply(0)
+    client, (result, params) = live.held[0].client, live.result(0)
     live.crash()
     live.commit()
-    assert live.session.accept(old, 5.0) == Refusal("its ticket had been given up", is_fault=False)
+    too_late = Refusal("its ticket had been given up", is_fault=False)
+    assert live.session.accept(client, result, params, 5.0) == too_late
     # the same ticket number under the new server's name is not better: it was given up, and that is no fault
-    again = live.session.accept(Reply(live.session.name, *list(_fields(old))[1:]), 5.0)
-    assert again == Refusal("its ticket had been given up", is_fault=False)
+    assert live.session.accept(client, replace(result, session=live.session.name), params, 5.0) == too_late
 
 
-def _fields(record):
-    return (getattr(record, name) for name in record.__struct_fields__)
-
-
-def test_payloads_are_kept_from_checkpoint_to_checkpoint(table):
-    live = table(saving=Saving(seconds=2.5))
+def test_payloads_are_kept_from_checkpoint_to_checkpoint(live_run):
+    live = live_run(checkpoints=CheckpointPolicy(seconds=2.5))
     live.commit()
     kept = []
     for _ in range(5):
-        live.answer(min(live.hands))
+        live.answer(min(live.held))
         live.commit()
         kept.append(len(live.journal.columns("payloads")["ticket"]))
     assert kept == [1, 2, 0, 1, 2]
-    large = table(saving=Saving(seconds=0.0, small_bytes=0))
+    large = live_run(checkpoints=CheckpointPolicy(seconds=0.0, small_bytes=0))
     large.commit()
     kept = []
     for _ in range(6):
-        large.answer(min(large.hands))
+        large.answer(min(large.held))
         large.commit()
         kept.append(len(large.journal.columns("payloads")["ticket"]))
     assert 0 < max(kept) < 6
     assert min(kept) == 0
-    by_bytes = table(saving=Saving(seconds=1e9, payload_bytes=1))
+    by_bytes = live_run(checkpoints=CheckpointPolicy(seconds=1e9, payload_bytes=1))
     by_bytes.commit()
     by_bytes.answer(0)
     by_bytes.commit()
     assert by_bytes.journal.columns("payloads")["ticket"] == []
 
 
-def test_a_changed_payload_is_noticed(table):
-    live = table()
+def test_a_changed_payload_is_noticed(live_run):
+    live = live_run()
     live.commit()
     live.answer(0)
     live.commit()
@@ -152,8 +150,8 @@ def test_a_changed_payload_is_noticed(table):
         live.crash()
 
 
-def test_a_missing_payload_is_noticed(table):
-    live = table()
+def test_a_missing_payload_is_noticed(live_run):
+    live = live_run()
     live.commit()
     live.answer(0)
     live.commit()
@@ -162,8 +160,8 @@ def test_a_missing_payload_is_noticed(table):
         live.crash()
 
 
-def test_events_that_do_not_follow_are_noticed(table):
-    live = table()
+def test_events_that_do_not_follow_are_noticed(live_run):
+    live = live_run()
     live.commit()
     live.answer(0)
     live.commit()
@@ -174,8 +172,8 @@ def test_events_that_do_not_follow_are_noticed(table):
         live.crash()
 
 
-def test_a_resumed_session_cannot_be_started(table):
-    live = table()
+def test_a_resumed_session_cannot_be_started(live_run):
+    live = live_run()
     live.commit()
     live.open()
     with pytest.raises(ProtocolError, match="has begun already"):
@@ -204,8 +202,8 @@ LIES = {
 
 
 @pytest.mark.parametrize(("words", "lie"), LIES.items(), ids=LIES)
-def test_a_lie_is_refused_journalled_and_costs_the_ticket(table, words, lie):
-    live = table()
+def test_a_lie_is_refused_journalled_and_costs_the_ticket(live_run, words, lie):
+    live = live_run()
     live.commit()
     before = live.session.state.params
     refusal = live.answer(0, **lie)
@@ -223,54 +221,46 @@ def test_a_lie_is_refused_journalled_and_costs_the_ticket(table, words, lie):
     live.check_whole()
 
 
-def test_strays_cost_no_ticket(table):
-    live = table(limits=Limits(faults=100))
+def test_results_for_other_tickets_cost_no_ticket(live_run):
+    live = live_run(limits=Limits(faults=100))
     live.commit()
-    mine, others = live.hands[0], live.hands[1]
-    foreign = live.session.accept(live.reply(1, client=mine.client), 1.0)
+    mine, others = live.held[0], live.held[1]
+    foreign = live.session.accept(mine.client, *live.result(1), 1.0)
     assert foreign == Refusal(f"ticket 1 belongs to client {others.client}", is_fault=True)
-    unknown = live.session.accept(live.reply(0, ticket=77), 1.0)
-    assert unknown == Refusal("ticket 77 was never handed out", is_fault=True)
-    assert "never handed out" in live.session.accept(live.reply(0, ticket="x"), 1.0).reason
+    unknown = live.session.accept(mine.client, *live.result(0, ticket=77), 1.0)
+    assert unknown == Refusal("ticket 77 was never dispatched", is_fault=True)
+    assert "never dispatched" in live.session.accept(mine.client, *live.result(0, ticket="x"), 1.0).reason
     assert live.session.in_flight() == [0, 1]
-    reply = live.reply(0)
-    assert live.session.accept(reply, 1.0) == Accepted(0)
-    assert live.session.accept(reply, 1.0) == Refusal("ticket 0 was answered already", is_fault=True)
+    result, params = live.result(0)
+    assert live.session.accept(mine.client, result, params, 1.0) == Accepted(0)
+    assert live.session.accept(mine.client, result, params, 1.0) == Refusal(
+        "ticket 0 was answered already", is_fault=True
+    )
 
 
-def test_a_late_answer_is_forgiven_once(table):
-    live = table(limits=Limits(ticket_seconds=10.0))
+def test_a_late_answer_is_no_fault_once(live_run):
+    live = live_run(limits=Limits(ticket_seconds=10.0))
     live.commit()
     assert live.session.expire(9.0) == []
-    assert sorted(live.session.expire(11.0)) == sorted(a.client for a in live.hands.values())
-    late = live.reply(0)
-    assert live.session.accept(late, 12.0) == Refusal("its ticket had been given up", is_fault=False)
-    assert live.session.accept(late, 12.0).is_fault
+    assert sorted(live.session.expire(11.0)) == sorted(a.client for a in live.held.values())
+    client, (result, params) = live.held[0].client, live.result(0)
+    late = live.session.accept(client, result, params, 12.0)
+    assert late == Refusal("its ticket had been given up", is_fault=False)
+    assert live.session.accept(client, result, params, 12.0).is_fault
 
 
-def test_the_time_of_a_waiting_ticket_has_not_begun():
-    """One client, two tickets: the second is not overdue while the first is being worked on."""
-    standing = Standing(Limits(ticket_seconds=10.0))
-    one, two = Dispatch(0, 5, 0, WORK), Dispatch(1, 5, 0, WORK)
-    standing.handed_out_at = {0: 0.0, 1: 0.0}
-    assert standing.overdue([one, two], 11.0) == [one]
-    assert standing.settled(0, 5, 9.0) == 9.0
-    assert standing.overdue([two], 11.0) == []
-    assert standing.overdue([two], 19.5) == [two]
-
-
-def test_a_node_is_set_aside_at_its_last_permitted_fault(table):
-    live = table(limits=Limits(faults=2), budget=Budget(updates=30))
+def test_a_client_is_excluded_at_its_last_permitted_fault(live_run):
+    live = live_run(limits=Limits(faults=2), budget=Budget(updates=30))
     live.commit()
-    bad = live.hands[0].client
+    bad = live.held[0].client
     while bad in live.session.clients:
-        for ticket in [t for t, a in live.hands.items() if a.client == bad]:
+        for ticket in [t for t, a in live.held.items() if a.client == bad]:
             live.answer(ticket, duration=-1.0)
         live.commit()
-        for ticket in [t for t, a in live.hands.items() if a.client != bad]:
+        for ticket in [t for t, a in live.held.items() if a.client != bad]:
             live.answer(ticket)
         live.commit()
-    assert live.session.set_aside == {bad}
+    assert live.session.excluded == {bad}
     assert [(row[4], json.loads(row[8])) for row in live.events("leave")] == [
         (bad, "the node was set aside for its faults")
     ]
@@ -278,34 +268,35 @@ def test_a_node_is_set_aside_at_its_last_permitted_fault(table):
     assert bad not in live.session.clients
     live.crash()
     live.commit()
-    assert live.session.set_aside == {bad}
-    assert "set aside" in live.session.accept(Reply(live.session.name, 0, bad, np.zeros(11), 0.0, 8), live.now).reason
+    assert live.session.excluded == {bad}
+    result = Result(live.session.name, 0, 0.0, 8, "<f8")
+    assert "set aside" in live.session.accept(bad, result, np.zeros(11), live.now).reason
     live.play()
     live.check_whole()
 
 
-def test_bytes_that_cannot_be_read_cost_the_ticket_in_hand(table):
-    live = table()
+def test_bytes_that_cannot_be_read_cost_the_ticket_being_worked_on(live_run):
+    live = live_run()
     live.commit()
-    client = live.hands[0].client
-    assert live.session.unreadable(client, "the header is no message", 1.0).is_fault
+    client = live.held[0].client
+    assert live.session.refuse_unreadable(client, "the header is no message", 1.0).is_fault
     assert 0 not in live.session.in_flight()
 
 
-def test_the_norm_is_held_against_the_median(table):
-    live = table(limits=Limits(median_of=4, times_median=10.0, small_norm=0.0))
+def test_the_norm_is_held_against_the_median(live_run):
+    live = live_run(limits=Limits(median_of=4, times_median=10.0, small_norm=0.0))
     live.commit()
     for _ in range(3):
-        live.answer(min(live.hands))
+        live.answer(min(live.held))
         live.commit()
-    ticket = min(live.hands)
-    start, honest = live.hands[ticket].params, live.reply(ticket).params
+    ticket = min(live.held)
+    (_, start), (_, honest) = live.tasks[ticket], live.result(ticket)
     refusal = live.answer(ticket, params=start + 100.0 * (honest - start))
     assert "the norm of its change" in refusal.reason
 
 
-def test_durations_are_measured_by_the_server_from_when_the_client_could_begin(table):
-    live = table(strategy=AFL(concurrency=2, sampler=UniformAll(), work=WORK), num_clients=1)
+def test_durations_are_measured_by_the_server_from_when_the_client_could_begin(live_run):
+    live = live_run(strategy=AFL(concurrency=2, sampler=UniformAll(), work=WORK), num_clients=1)
     live.commit()
     live.answer(0, duration=0.2)
     live.answer(1, duration=0.1)  # it had waited behind ticket 0
@@ -317,10 +308,10 @@ def test_durations_are_measured_by_the_server_from_when_the_client_could_begin(t
 # ---- the clock, comings and goings -----------------------------------------------------------------------------------
 
 
-def test_a_run_ends_when_its_time_is_up(table):
-    live = table(budget=Budget(elapsed=5.0))
+def test_a_run_ends_when_its_time_is_up(live_run):
+    live = live_run(budget=Budget(elapsed=5.0))
     live.commit()
-    assert live.session.accept(live.reply(0), 6.0) == Refusal("the run is over", is_fault=False)
+    assert live.session.accept(live.held[0].client, *live.result(0), 6.0) == Refusal("the run is over", is_fault=False)
     assert live.session.finished
     assert live.session.state.verdict == ("finished", "the time budget of 5 s is spent")
     assert live.session.state.elapsed == 5.0
@@ -328,10 +319,10 @@ def test_a_run_ends_when_its_time_is_up(table):
     live.check_whole()
 
 
-def test_nodes_may_come_and_go(table):
-    live = table(budget=Budget(updates=12))
+def test_clients_may_leave_and_join(live_run):
+    live = live_run(budget=Budget(updates=12))
     live.commit()
-    gone = live.hands[0].client
+    gone = live.held[0].client
     live.session.leave(gone, "it said goodbye", 1.0)
     live.session.leave(gone, "twice", 1.0)
     live.commit()
@@ -362,9 +353,9 @@ STEPS = st.lists(
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps=STEPS, seed=st.integers(0, 100), seconds=st.sampled_from([0.0, 3.0, 1e9]))
-def test_whatever_happens_nothing_is_lost_or_merged_twice(table, steps, seed, seconds):
+def test_whatever_happens_nothing_is_lost_or_merged_twice(live_run, steps, seed, seconds):
     how = {"strategy": AFL(concurrency=3, work=WORK), "budget": Budget(updates=20)}
-    live = table(limits=Limits(faults=1000), saving=Saving(seconds=seconds), **how)
+    live = live_run(limits=Limits(faults=1000), checkpoints=CheckpointPolicy(seconds=seconds), **how)
     chance, committed = np.random.default_rng(seed), 0
     live.commit()
     for step in steps:
@@ -384,14 +375,14 @@ def test_whatever_happens_nothing_is_lost_or_merged_twice(table, steps, seed, se
 
 
 def step_through(live, step, chance):
-    hands = [t for t in live.hands if t in live.session.in_flight()]
+    held = [t for t in live.held if t in live.session.in_flight()]
     live.now += 0.5
     client = int(chance.integers(4))
-    if step in ("answer", "lie") and hands:
+    if step in ("answer", "lie") and held:
         lies = {"params": np.full(11, np.inf)} if step == "lie" else {}
-        live.answer(int(chance.choice(hands)), **lies)
-    elif step == "lose" and hands:
-        live.session.lose(int(chance.choice(hands)), "a test", live.now)
+        live.answer(int(chance.choice(held)), **lies)
+    elif step == "lose" and held:
+        live.session.lose(int(chance.choice(held)), "a test", live.now)
     elif step == "commit":
         live.commit()
     elif step == "crash":

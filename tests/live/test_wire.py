@@ -5,16 +5,16 @@ from hypothesis import strategies as st
 
 from asyncfed.core.types import Work
 from asyncfed.live.wire import (
-    MOST_HEADER_BYTES,
+    MAX_HEADER_BYTES,
     Hello,
     Result,
     Task,
     WireError,
-    array_in,
     decode,
+    decode_array,
+    decode_prefix,
     dtype_name,
     encode,
-    lengths,
 )
 
 LIMIT = 10_000
@@ -33,7 +33,7 @@ def test_what_is_sent_is_what_arrives(message, array):
     if array is None:
         assert body == b""
     else:
-        assert array_in(message.dtype, body).tobytes() == array.tobytes()
+        assert decode_array(message.dtype, body).tobytes() == array.tobytes()
 
 
 def test_the_body_is_the_array_and_nothing_else():
@@ -56,7 +56,7 @@ def test_random_bytes_are_refused(data):
 @given(st.binary(max_size=100))
 def test_random_headers_are_refused(header):
     frame = b"AFW\x01" + len(header).to_bytes(4, "little") + bytes(8) + header
-    with pytest.raises(WireError, match="the header is no message of ours"):
+    with pytest.raises(WireError, match="the header is no valid message"):
         decode(frame, LIMIT)
 
 
@@ -74,7 +74,7 @@ def test_flipped_bits_are_refused_or_make_another_message_but_never_crash(frame,
     try:
         message, body = decode(bytes(changed), LIMIT)
         if not isinstance(message, Hello):
-            array_in(message.dtype, body)
+            decode_array(message.dtype, body)
     except WireError:
         pass
 
@@ -83,20 +83,20 @@ def test_flipped_bits_are_refused_or_make_another_message_but_never_crash(frame,
     ("prefix", "words"),
     [
         (b"GET / HTTP/1.1\r\n", "begins with b'GET'"),
-        (b"AFW\x02" + bytes(12), "format 2; this AsyncFed speaks format 1"),
-        (b"AFW\x01" + (MOST_HEADER_BYTES + 1).to_bytes(4, "little") + bytes(8), "at most 16384 are read"),
+        (b"AFW\x02" + bytes(12), "format 2; this AsyncFed reads format 1. Install the same version"),
+        (b"AFW\x01" + (MAX_HEADER_BYTES + 1).to_bytes(4, "little") + bytes(8), "at most 16384 are read"),
         (b"AFW\x01" + bytes(4) + (2**63).to_bytes(8, "little"), "at most 10000 are read"),
         (b"AFW", "ended after 3 bytes"),
     ],
 )
 def test_a_prefix_is_judged_before_anything_is_read(prefix, words):
     with pytest.raises(WireError, match=words):
-        lengths(prefix, LIMIT)
+        decode_prefix(prefix, LIMIT)
 
 
 def test_a_body_must_hold_whole_numbers():
     with pytest.raises(WireError, match="no whole number of 8-byte"):
-        array_in("<f8", bytes(12))
+        decode_array("<f8", bytes(12))
 
 
 def test_only_floats_are_sent():

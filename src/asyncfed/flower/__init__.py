@@ -1,22 +1,26 @@
 """AsyncFed on Flower: a ServerApp and a ClientApp for any experiment, and a federation on this machine to try them.
 
-    # server_app.py                                          # client_app.py
+    # server_app.py                                     # client_app.py
     from asyncfed.flower import server_app              from asyncfed.flower import client_app
-    app = server_app(experiment)                             app = client_app(experiment)
+    app = server_app(experiment)                        app = client_app(experiment)
 
-Flower is an extra: pip install 'asyncfed[flower]'. It is imported in this room and nowhere else.
+Flower is an extra: pip install 'asyncfed[flower]'. Each function imports what it needs when it is called: a ClientApp
+is started anew for every message, and must not load what only the server needs.
 """
 
 from __future__ import annotations
 
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from asyncfed.core.errors import ConfigError
-from asyncfed.experiment import Experiment, read_toml
 
 if TYPE_CHECKING:
+    from flwr.clientapp import ClientApp
+    from flwr.serverapp import ServerApp
+
+    from asyncfed.experiment import Experiment
     from asyncfed.flower.local_federation import Federation
     from asyncfed.flower.node_program import LoadData
     from asyncfed.flower.node_registry import LoadTest
@@ -24,11 +28,16 @@ if TYPE_CHECKING:
 __all__ = ["certificates", "client_app", "federation", "node_key", "server_app"]
 
 
-def server_app(experiment: Experiment | Path | str, *, test_data: LoadTest | None = None) -> Any:
-    """Flower's ServerApp for this experiment, given itself or as a TOML file.
+def server_app(experiment: Experiment | Path | str, *, test_data: LoadTest | None = None) -> ServerApp:
+    """Flower's ServerApp for an experiment.
 
-    With `test_data() -> (x, y)`, the data are the nodes' own and the server measures the model on these rows; without,
-    they are generated as the experiment says, on each node its own client's.
+    Args:
+        experiment: The experiment, or the path of its TOML file.
+        test_data: `test_data() -> (x, y)` loads rows that the server evaluates the model on; the data for training are
+            then the nodes' own. Without it, they are generated as the experiment says, on each node its own client's.
+
+    Returns:
+        The app, to be called `app` in the module that `pyproject.toml` names.
     """
     _require_flower()
     from asyncfed.flower.server_program import make_server_app
@@ -36,8 +45,17 @@ def server_app(experiment: Experiment | Path | str, *, test_data: LoadTest | Non
     return make_server_app(_read(experiment), test_data)
 
 
-def client_app(experiment: Experiment | Path | str, *, data: LoadData | None = None) -> Any:
-    """Flower's ClientApp: `data(client, node_settings) -> (x, y)` loads what this node holds, and only that."""
+def client_app(experiment: Experiment | Path | str, *, data: LoadData | None = None) -> ClientApp:
+    """Flower's ClientApp for an experiment.
+
+    Args:
+        experiment: The experiment, or the path of its TOML file; the same as the server's.
+        data: `data(client, node_settings) -> (x, y)` loads what this node holds, and only that. Without it, the node
+            generates its own client's part of what the experiment describes.
+
+    Returns:
+        The app, to be called `app` in the module that `pyproject.toml` names.
+    """
     _require_flower()
     from asyncfed.flower.node_program import make_client_app
 
@@ -45,7 +63,17 @@ def client_app(experiment: Experiment | Path | str, *, data: LoadData | None = N
 
 
 def federation(folder: Path, num_nodes: int, *, restart_proof: bool = False, port: int | None = None) -> Federation:
-    """A SuperLink and SuperNodes on this machine, not yet started."""
+    """A SuperLink and SuperNodes on this machine, not yet started.
+
+    Args:
+        folder: Where it keeps its certificates, keys, logs and Flower's own files.
+        num_nodes: How many SuperNodes; at least 1.
+        restart_proof: Run the ServerApp outside the SuperLink, so that a run outlives a SuperLink that is restarted.
+        port: The SuperLink's port on this machine; a free one if None.
+
+    Returns:
+        The federation, to be used in a `with` block, which starts and ends its processes.
+    """
     _require_flower()
     from asyncfed.flower.local_federation import Federation
 
@@ -53,7 +81,12 @@ def federation(folder: Path, num_nodes: int, *, restart_proof: bool = False, por
 
 
 def certificates(folder: Path, hosts: tuple[str, ...]) -> None:
-    """`ca.crt`, `server.crt` and their keys, for a SuperLink that nodes know by these names and addresses."""
+    """Write `ca.crt`, `server.crt` and their keys for a SuperLink.
+
+    Args:
+        folder: Where they are written; an authority that is in it already signs again.
+        hosts: The names and addresses by which nodes reach the SuperLink; at least one.
+    """
     _require_flower()
     from asyncfed.flower.credentials import make_certificates
 
@@ -61,16 +94,25 @@ def certificates(folder: Path, hosts: tuple[str, ...]) -> None:
 
 
 def node_key(file: Path) -> Path:
-    """A node's private key; the answer is the file of the public one."""
+    """Write a node's private key.
+
+    Args:
+        file: The file of the private key, which must not exist.
+
+    Returns:
+        The file of the public key, to be registered with the SuperLink.
+    """
     _require_flower()
     from asyncfed.flower.credentials import make_node_key
 
     if file.exists():
-        raise ConfigError(f"{file} is there already, and a key that is lost is lost; nothing was written.")
+        raise ConfigError(f"{file} exists already, and an overwritten key is lost; nothing was written.")
     return make_node_key(file)
 
 
 def _read(experiment: Experiment | Path | str) -> Experiment:
+    from asyncfed.experiment import Experiment, read_toml
+
     return experiment if isinstance(experiment, Experiment) else read_toml(experiment)
 
 

@@ -1,4 +1,4 @@
-"""Certificates and keys for a first try: an own certificate authority, the SuperLink's certificate, the nodes' keys."""
+"""Certificates and keys for a first try: a certificate authority, the SuperLink's certificate, the nodes' keys."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _YESTERDAY = timedelta(days=1)
 
 
 def make_certificates(folder: Path, hosts: tuple[str, ...] = ("127.0.0.1", "localhost")) -> None:
-    """Write `ca.crt`, `ca.key`, `server.crt` and `server.key`; the server is known by each of `hosts`.
+    """Write `ca.crt`, `ca.key`, `server.crt` and `server.key`; the certificate names each of `hosts`.
 
-    An authority that is there already signs again, so that nodes that trust it need no new file.
+    An authority that exists already signs again, so that nodes that trust it need no new file.
     """
     if not hosts:
         raise ConfigError("A server certificate needs at least one host name or address that nodes will call it by.")
@@ -32,17 +32,17 @@ def make_certificates(folder: Path, hosts: tuple[str, ...] = ("127.0.0.1", "loca
         authority = x509.load_pem_x509_certificate((folder / "ca.crt").read_bytes())
     else:
         authority_key = ec.generate_private_key(ec.SECP384R1())
-        authority = _authority(authority_key)
+        authority = _make_authority(authority_key)
         _write_key(folder / "ca.key", authority_key)
         (folder / "ca.crt").write_bytes(authority.public_bytes(serialization.Encoding.PEM))
     server_key = ec.generate_private_key(ec.SECP384R1())
-    server = _server(server_key, hosts, authority, authority_key)
+    server = _make_server(server_key, hosts, authority, authority_key)
     _write_key(folder / "server.key", server_key)
     (folder / "server.crt").write_bytes(server.public_bytes(serialization.Encoding.PEM))
 
 
 def make_node_key(file: Path) -> Path:
-    """Write a node's private key to `file` and its public key, which the SuperLink is to know, to `file`.pub."""
+    """Write a node's private key to `file` and its public key, for the SuperLink, to `file`.pub. Returns the latter."""
     file.parent.mkdir(parents=True, exist_ok=True)
     key = ec.generate_private_key(ec.SECP384R1())
     _write_private(
@@ -58,7 +58,7 @@ def make_node_key(file: Path) -> Path:
     return public
 
 
-def _authority(key: ec.EllipticCurvePrivateKey) -> x509.Certificate:
+def _make_authority(key: ec.EllipticCurvePrivateKey) -> x509.Certificate:
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "AsyncFed own authority")])
     usage = x509.KeyUsage(
         digital_signature=False,
@@ -80,13 +80,13 @@ def _authority(key: ec.EllipticCurvePrivateKey) -> x509.Certificate:
     )
 
 
-def _server(
+def _make_server(
     key: ec.EllipticCurvePrivateKey, hosts: tuple[str, ...], authority: x509.Certificate, authority_key: Any
 ) -> x509.Certificate:
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, hosts[0])])
     return (
         _certificate(name, authority.subject, key.public_key())
-        .add_extension(x509.SubjectAlternativeName([_known_as(host) for host in hosts]), critical=False)
+        .add_extension(x509.SubjectAlternativeName([_general_name(host) for host in hosts]), critical=False)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
@@ -108,7 +108,7 @@ def _certificate(subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePub
     )
 
 
-def _known_as(host: str) -> x509.GeneralName:
+def _general_name(host: str) -> x509.GeneralName:
     try:
         return x509.IPAddress(ip_address(host))
     except ValueError:
@@ -121,7 +121,7 @@ def _write_key(file: Path, key: ec.EllipticCurvePrivateKey) -> None:
 
 
 def _write_private(file: Path, content: bytes) -> None:
-    """Nobody but the owner may read it, from its first byte on."""
+    """Only the owner may read the file, from its first byte on."""
     file.unlink(missing_ok=True)
     with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as private:
         private.write(content)

@@ -1,39 +1,40 @@
-"""Between the session and Flower's grid: carries tasks to nodes and their answers back, and waits for nobody.
+"""GridDriver: passes messages between a session and Flower's grid, without waiting for any single node.
 
-Each look goes once around: who is there, what came back, what is overdue, what is to be sent. A node that answers is
-given its next task in the same look, however long the others take.
+Each step goes once through everything: which nodes are there, what they answered, what is overdue, what is to be sent.
+A node that answers is sent its next task in the same step, however long the others take.
 """
 
 from __future__ import annotations
 
+import re
 import secrets
 from collections.abc import Callable, Iterable
 from hmac import compare_digest
-from typing import Any
 
+import numpy as np
 from flwr.app import Message, MessageType, RecordDict
 from flwr.serverapp import Grid
 
-from asyncfed.core.record import Record
+from asyncfed.core.record import Record, replace
+from asyncfed.core.types import Dispatch
 from asyncfed.flower.messages import Introduction, pack_model, unpack_introduction, unpack_model
-from asyncfed.live.checks import Reply
-from asyncfed.live.session import Assignment, LiveSession, Refusal
-from asyncfed.live.wire import Result, Task, WireError, dtype_name
+from asyncfed.live.session import LiveSession, Refusal
+from asyncfed.live.wire import Result, WireError
 
-GREETING_SECONDS = 60.0
-"""How long a node may take to say who it is; then, and after an answer that was refused, it is asked again."""
+QUERY_SECONDS = 60.0
+"""How long a node may take to introduce itself; then, and after a refused introduction, it is queried again."""
 
-SLACK = 30.0
-"""A message may come back so much later than its ticket is given up: it is then told to be late, not lost."""
+LATE_SECONDS = 30.0
+"""A message may come back so much later than its ticket is given up: it is then refused as late, not lost."""
 
-ERRORS_IN_A_ROW = 5
+MAX_ERRORS_IN_A_ROW = 5
 """A node whose app fails so often, one time after another, gets no more work until it has introduced itself anew."""
 
 SECRET_BYTES = 16
 
 
-class Errand(Record):
-    """A task on its way: to be answered by this node, with this secret, before `until`."""
+class SentTask(Record):
+    """A task that was sent: to be answered by this node, with this secret, before `until`."""
 
     ticket: int
     client: int
@@ -42,245 +43,248 @@ class Errand(Record):
     until: float
 
 
-class Greeting(Record):
+class SentQuery(Record):
+    """A query that was sent: this node is to introduce itself before `until`."""
+
     node: int
     until: float
 
 
-class Directory:
-    """Which node is which client. A client has one node at a time; a node is asked who it is before it gets work."""
+class ClientNodes:
+    """Which node is which client. A client has one node at a time; a node is queried before it gets work."""
 
     def __init__(self) -> None:
         self.node_of: dict[int, int] = {}
         self.client_of: dict[int, int] = {}
-        self.ask_again_at: dict[int, float] = {}
+        self.query_again_at: dict[int, float] = {}
 
-    def unknown(self, nodes: Iterable[int], asked: set[int], now: float) -> list[int]:
-        """Nodes to be asked who they are."""
+    def find_unknown(self, nodes: Iterable[int], queried: set[int], now: float) -> list[int]:
+        """Nodes that are to be queried."""
         return [
             node
             for node in nodes
-            if node not in self.client_of and node not in asked and now >= self.ask_again_at.get(node, 0.0)
+            if node not in self.client_of and node not in queried and now >= self.query_again_at.get(node, 0.0)
         ]
 
-    def enter(self, node: int, client: int) -> str | None:
-        """Write down that `node` is `client`; the answer says why not."""
+    def add(self, node: int, client: int) -> str | None:
+        """Record that `node` is `client`. Returns why that cannot be, or None."""
         holder = self.node_of.get(client)
         if holder is not None and holder != node:
             return f"client {client} is node {holder} already; give every node a partition-id of its own"
         self.node_of[client], self.client_of[node] = node, client
         return None
 
-    def strike(self, node: int) -> int | None:
-        """Forget the node. The answer is the client it was."""
+    def remove(self, node: int) -> int | None:
+        """Forget the node. Returns the client it was."""
         client = self.client_of.pop(node, None)
         if client is not None:
             del self.node_of[client]
         return client
 
 
-class Courier:
-    """`admit` says what is wrong with a node's introduction, or None; `tell` is told what a log should say."""
+class GridDriver:
+    """`check` says what is wrong with a node's introduction, or None; `log` is given lines for the run's log."""
 
     def __init__(
         self,
         grid: Grid,
         *,
         ttl: float,
-        most_bytes: int,
-        admit: Callable[[Introduction], str | None],
-        tell: Callable[[str], None],
+        max_bytes: int,
+        check: Callable[[Introduction], str | None],
+        log: Callable[[str], None],
     ) -> None:
-        self.directory = Directory()
+        self.nodes = ClientNodes()
         self._grid = grid
         self._ttl = ttl
-        self._most_bytes = most_bytes
-        self._admit = admit
-        self._tell = tell
-        self._greetings: dict[str, Greeting] = {}
-        self._errands: dict[str, Errand] = {}
-        self._held: dict[int, list[Assignment]] = {}
+        self._max_bytes = max_bytes
+        self._check = check
+        self._log = log
+        self._queries: dict[str, SentQuery] = {}
+        self._tasks: dict[str, SentTask] = {}
+        self._held: dict[int, list[Dispatch]] = {}
         self._held_since: dict[int, float] = {}
         self._errors: dict[int, int] = {}
         self._session: LiveSession | None = None
 
     # ---- before the run --------------------------------------------------------------------------------------
 
-    def gather(self, now: float) -> list[int]:
-        """Ask nodes who they are. The answer lists the clients that are there."""
-        self._look_around(now)
+    def find_clients(self, now: float) -> list[int]:
+        """Query nodes, and collect their introductions. Returns the clients that have introduced themselves."""
+        self._query_nodes(now)
         self._collect(now)
-        return sorted(self.directory.node_of)
+        return sorted(self.nodes.node_of)
 
-    def serve(self, session: LiveSession) -> None:
-        """From now on, carry this session's tasks, by its clock."""
+    def attach(self, session: LiveSession) -> None:
+        """From now on, drive this session, by its clock."""
         self._session = session
-        self._greetings = {
-            i: Greeting(g.node, session.state.elapsed + GREETING_SECONDS) for i, g in self._greetings.items()
-        }
-        self.directory.ask_again_at.clear()
+        until = session.state.elapsed + QUERY_SECONDS
+        self._queries = {identity: SentQuery(query.node, until) for identity, query in self._queries.items()}
+        self.nodes.query_again_at.clear()
 
-    # ---- one look --------------------------------------------------------------------------------------------
+    # ---- one step --------------------------------------------------------------------------------------------
 
-    def look(self, now: float, return_seconds: float) -> None:
-        """Go around once."""
-        session = self._running
-        self._look_around(now)
+    def step(self, now: float, return_seconds: float) -> None:
+        """Go once through all nodes and messages. A client not seen for `return_seconds` after a restart has left."""
+        session = self._attached
+        self._query_nodes(now)
         self._collect(now)
-        for client in self._gone_for(return_seconds, now):
+        for client in self._remove_missing(return_seconds, now):
             session.leave(client, f"its node was not there for {return_seconds:g} s", now)
         session.expire(now)
         self._send(session.commit(now), now)
 
     @property
-    def _running(self) -> LiveSession:
-        assert self._session is not None, "serve() comes before look()"
+    def _attached(self) -> LiveSession:
+        assert self._session is not None, "attach() comes before step()"
         return self._session
 
-    def _look_around(self, now: float) -> None:
-        nodes = set(self._grid.get_node_ids())
-        for node in [node for node in self.directory.client_of if node not in nodes]:
-            self._dismiss(node, "its node went offline", now)
-        asked = {greeting.node for greeting in self._greetings.values()}
-        for node in self.directory.unknown(sorted(nodes), asked, now):
-            message = Message(RecordDict(), node, MessageType.QUERY, ttl=GREETING_SECONDS)
+    def _query_nodes(self, now: float) -> None:
+        """Remove nodes that went offline; query those that have not introduced themselves."""
+        online = set(self._grid.get_node_ids())
+        for node in [node for node in self.nodes.client_of if node not in online]:
+            self._remove(node, "its node went offline", now)
+        queried = {query.node for query in self._queries.values()}
+        for node in self.nodes.find_unknown(sorted(online), queried, now):
+            message = Message(RecordDict(), node, MessageType.QUERY, ttl=QUERY_SECONDS)
             for identity in self._grid.push_messages([message]):
                 if identity:
-                    self._greetings[identity] = Greeting(node, now + GREETING_SECONDS)
+                    self._queries[identity] = SentQuery(node, now + QUERY_SECONDS)
 
-    def _dismiss(self, node: int, reason: str, now: float) -> None:
-        client = self.directory.strike(node)
+    def _remove(self, node: int, reason: str, now: float) -> None:
+        client = self.nodes.remove(node)
         self._errors.pop(node, None)
         if client is not None:
             self._held.pop(client, None)
-            self._tell(f"client {client} is gone: {reason}")
+            self._log(f"client {client} has left: {reason}")
             if self._session is not None:
                 self._session.leave(client, reason, now)
 
-    # ---- what came back --------------------------------------------------------------------------------------
+    # ---- what nodes answered ---------------------------------------------------------------------------------
 
     def _collect(self, now: float) -> None:
-        waiting = [*self._greetings, *self._errands]
-        replies = list(self._grid.pull_messages(waiting)) if waiting else []
+        expected = [*self._queries, *self._tasks]
+        replies = list(self._grid.pull_messages(expected)) if expected else []
         for reply in replies:
             identity = reply.metadata.reply_to_message_id
-            greeting, errand = self._greetings.pop(identity, None), self._errands.pop(identity, None)
-            if greeting is not None:
-                self._introduced(greeting.node, reply, now)
-            elif errand is not None:
-                self._answered(errand, reply, now)
-        for identity in [i for i, greeting in self._greetings.items() if now > greeting.until]:
-            del self._greetings[identity]
-        for identity in [i for i, errand in self._errands.items() if now > errand.until]:
-            late = self._errands.pop(identity)
-            self._running.lose(late.ticket, "no answer came", now)
+            query, task = self._queries.pop(identity, None), self._tasks.pop(identity, None)
+            if query is not None:
+                self._handle_introduction(query.node, reply, now)
+            elif task is not None:
+                self._handle_result(task, reply, now)
+        for identity in [identity for identity, query in self._queries.items() if now > query.until]:
+            del self._queries[identity]
+        for identity in [identity for identity, task in self._tasks.items() if now > task.until]:
+            overdue = self._tasks.pop(identity)
+            self._attached.lose(overdue.ticket, "no answer came", now)
 
-    def _introduced(self, node: int, reply: Message, now: float) -> None:
+    def _handle_introduction(self, node: int, reply: Message, now: float) -> None:
         try:
             if reply.has_error():
-                raise WireError(_error_in(reply))
-            who = unpack_introduction(reply.content)
-            wrong = self._admit(who) or self.directory.enter(node, who.client)
+                raise WireError(describe_error(reply.error.code, reply.error.reason))
+            introduction = unpack_introduction(reply.content)
+            wrong = self._check(introduction) or self.nodes.add(node, introduction.client)
         except WireError as error:
             wrong = str(error)
         if wrong is not None:
-            self.directory.ask_again_at[node] = now + GREETING_SECONDS
-            self._tell(f"node {node} is not let in: {wrong}")
+            self.nodes.query_again_at[node] = now + QUERY_SECONDS
+            self._log(f"node {node} is refused: {wrong}")
             return
-        self._tell(f"client {who.client} is here: node {node}, {who.num_examples} examples")
+        client = introduction.client
+        self._log(f"client {client} has joined: node {node}, {introduction.num_examples} examples")
         if self._session is not None:
-            self._session.join(who.client, now)
-            self._held_since.pop(who.client, None)
-            still_out = self._session.in_flight(who.client)
-            self._send([held for held in self._held.pop(who.client, []) if held.ticket in still_out], now)
+            self._session.join(client, now)
+            self._held_since.pop(client, None)
+            self._send([d for d in self._held.pop(client, []) if self._session.is_in_flight(d.ticket)], now)
 
-    def _answered(self, errand: Errand, reply: Message, now: float) -> None:
-        session = self._running
+    def _handle_result(self, sent: SentTask, reply: Message, now: float) -> None:
+        session = self._attached
         if reply.has_error():
-            session.lose(errand.ticket, _error_in(reply), now)
-            self._count_error(errand, _error_in(reply), now)
+            error = describe_error(reply.error.code, reply.error.reason)
+            session.lose(sent.ticket, error, now)
+            self._count_error(sent, error, now)
             return
-        self._errors.pop(errand.node, None)
+        self._errors.pop(sent.node, None)
         try:
-            result, params = unpack_model(reply.content, Result, self._most_bytes)
+            result, params = unpack_model(reply.content, Result, self._max_bytes)
         except WireError as error:
-            self._tell(f"client {errand.client}: {error}")
-            session.unreadable(errand.client, str(error), now, errand.ticket)
+            self._log(f"client {sent.client}: {error}")
+            session.refuse_unreadable(sent.client, str(error), now, sent.ticket)
             return
-        if result.ticket == errand.ticket and not compare_digest(result.session.encode(), errand.secret.encode()):
+        if result.ticket == sent.ticket and not compare_digest(result.session.encode(), sent.secret.encode()):
             # Flower makes sure that a sender is registered, not that it is the one it says; whoever does not know
-            # the secret never saw the task, so the node it speaks for is not to blame.
-            self._tell(f"somebody else answered for client {errand.client}")
-            session.lose(errand.ticket, "it was answered by somebody who had not been sent it", now)
+            # the secret was not sent the task, so the node it claims to be is not at fault.
+            self._log(f"client {sent.client}: ticket {sent.ticket} was answered by another sender")
+            session.lose(sent.ticket, "it was answered by a sender that had not been sent it", now)
             return
-        self._accept(errand, result, params, now)
+        self._accept(sent, result, params, now)
 
-    def _accept(self, errand: Errand, result: Result, params: Any, now: float) -> None:
-        session = self._running
-        outcome = session.accept(
-            Reply(
-                session.name,
-                result.ticket,
-                errand.client,
-                params,
-                result.duration,
-                result.num_examples,
-                result.metrics,
-            ),
-            now,
-        )
+    def _accept(self, sent: SentTask, result: Result, params: np.ndarray, now: float) -> None:
+        session = self._attached
+        outcome = session.accept(sent.client, replace(result, session=session.name), params, now)
         if isinstance(outcome, Refusal):
-            self._tell(f"client {errand.client}: ticket {result.ticket} is refused, {outcome.reason}")
-        if result.ticket != errand.ticket:
-            session.lose(errand.ticket, "its node answered for another ticket", now)
+            self._log(f"client {sent.client}: ticket {result.ticket} is refused, {outcome.reason}")
+        if result.ticket != sent.ticket:
+            session.lose(sent.ticket, "its node answered for another ticket", now)
 
-    def _count_error(self, errand: Errand, error: str, now: float) -> None:
-        self._tell(f"client {errand.client}: ticket {errand.ticket} is lost, {error}")
-        self._errors[errand.node] = self._errors.get(errand.node, 0) + 1
-        if self._errors[errand.node] >= ERRORS_IN_A_ROW:
-            self.directory.ask_again_at[errand.node] = now + GREETING_SECONDS
-            self._dismiss(errand.node, f"its app failed {ERRORS_IN_A_ROW} times in a row", now)
+    def _count_error(self, sent: SentTask, error: str, now: float) -> None:
+        self._log(f"client {sent.client}: ticket {sent.ticket} is lost, {error}; the node's own log says more")
+        self._errors[sent.node] = self._errors.get(sent.node, 0) + 1
+        if self._errors[sent.node] >= MAX_ERRORS_IN_A_ROW:
+            self.nodes.query_again_at[sent.node] = now + QUERY_SECONDS
+            self._remove(sent.node, f"its app failed {MAX_ERRORS_IN_A_ROW} times in a row", now)
 
     # ---- what is to be sent ----------------------------------------------------------------------------------
 
-    def _send(self, assignments: Iterable[Assignment], now: float) -> None:
-        for assignment in assignments:
-            node = self.directory.node_of.get(assignment.client)
-            if node is None:  # a restarted server knows the client, but has not heard yet which node it is
-                self._held.setdefault(assignment.client, []).append(assignment)
-                self._held_since.setdefault(assignment.client, now)
+    def _send(self, dispatches: Iterable[Dispatch], now: float) -> None:
+        for dispatch in dispatches:
+            node = self.nodes.node_of.get(dispatch.client)
+            if node is None:  # a restarted server knows the client, but not yet which node it is
+                self._held.setdefault(dispatch.client, []).append(dispatch)
+                self._held_since.setdefault(dispatch.client, now)
             else:
-                self._send_to(node, assignment, now)
+                self._send_to(node, dispatch, now)
 
-    def _send_to(self, node: int, assignment: Assignment, now: float) -> None:
+    def _send_to(self, node: int, dispatch: Dispatch, now: float) -> None:
+        """Send a task with a secret of its own in the place of the session's name."""
         secret = secrets.token_hex(SECRET_BYTES)
-        message = Message(_task_content(assignment, secret), node, MessageType.TRAIN, ttl=self._ttl + SLACK)
-        errand = Errand(assignment.ticket, assignment.client, node, secret, now + self._ttl + 2 * SLACK)
+        task, params = self._attached.make_task(dispatch)
+        content = pack_model(replace(task, session=secret), params)
+        message = Message(content, node, MessageType.TRAIN, ttl=self._ttl + LATE_SECONDS)
         identities = list(self._grid.push_messages([message]))
         if identities and identities[0]:
-            self._errands[identities[0]] = errand
+            until = now + self._ttl + 2 * LATE_SECONDS
+            self._tasks[identities[0]] = SentTask(dispatch.ticket, dispatch.client, node, secret, until)
         else:
-            self._running.lose(assignment.ticket, "the SuperLink did not take the message", now)
+            self._attached.lose(dispatch.ticket, "the SuperLink did not take the message", now)
 
-    def _gone_for(self, seconds: float, now: float) -> list[int]:
-        gone = [client for client, since in self._held_since.items() if now - since > seconds]
-        for client in gone:
+    def _remove_missing(self, seconds: float, now: float) -> list[int]:
+        """Clients whose tickets were held for so many seconds, because no node has introduced itself as them."""
+        missing = [client for client, since in self._held_since.items() if now - since > seconds]
+        for client in missing:
             self._held.pop(client, None)
             del self._held_since[client]
-        return gone
+        return missing
 
 
-def _task_content(assignment: Assignment, secret: str) -> RecordDict:
-    task = Task(
-        session=secret,
-        ticket=assignment.ticket,
-        base_version=assignment.base_version,
-        work=assignment.work,
-        key=assignment.key,
-        dtype=dtype_name(assignment.params.dtype),
-    )
-    return pack_model(task, assignment.params)
+EXCEPTION_IN_REASON = re.compile(r"<class '(?:\w+\.)*(?P<kind>\w{1,64})'>:<'(?:(?P<cause>[A-Za-z_]\w{0,63})'>$)?")
+"""How Flower writes an exception of a node's app: its class, then its text."""
 
 
-def _error_in(reply: Message) -> str:
-    return f"its node reports error {reply.error.code}: {str(reply.error.reason)[:200]}"
+def describe_error(code: int, reason: str | None) -> str:
+    """An error that a node reports, for log and journal: its code and the class of the exception, never its text.
+
+    The text of an exception may hold paths of the node's machine and cells of its data.
+
+    >>> describe_error(2, "<class 'ValueError'>:<'row 7 of /home/ann/patients.csv holds 61.5'>")
+    'its node reports error 2: ValueError'
+    >>> describe_error(2, "<class 'asyncfed.flower.node_program.NodeError'>:<'KeyError'>")
+    'its node reports error 2: KeyError'
+    >>> describe_error(8, "ClientApp stopped responding.")
+    'its node reports error 8'
+    """
+    found = EXCEPTION_IN_REASON.match(reason or "")
+    if found is None:
+        return f"its node reports error {code}"
+    own = found["kind"] == "NodeError" and found["cause"]  # the node has replaced the text by the name of the class
+    return f"its node reports error {code}: {own or found['kind']}"

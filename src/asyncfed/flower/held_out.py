@@ -1,4 +1,4 @@
-"""The server's side of a problem whose data are with the clients: the model, and held-out rows to measure it on."""
+"""The server's side of a problem whose data are with the clients: the model, and held-out rows to evaluate it on."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from asyncfed.problems.linear import Linear
 from asyncfed.problems.protocol import Array, Initialisation
 
 
-class HeldOut:
-    """A `Problem` that can be measured but not trained: `test` holds the server's own rows, as a single client.
+class HeldOutProblem:
+    """A `Problem` that can be evaluated but not trained: `test` holds the server's own rows, as a single client.
 
-    `num_examples` is what the clients said of themselves; their objective is unknown here, so the one that is measured
-    is that of the held-out rows.
+    `num_examples` is what the clients declared; their objective is unknown here, so the one that is evaluated is that
+    of the held-out rows.
     """
 
     def __init__(self, test: Linear, num_examples: Sequence[int]) -> None:
@@ -29,14 +29,17 @@ class HeldOut:
         self.dtype = test.dtype
 
     def init(self, seed: int, client: int | None = None, how: Initialisation = "zeros") -> Array:
+        """The model's first parameters."""
         return self._test.init(seed, client, how)
 
     def evaluate(self, params: Array, threads: int = 1) -> dict[str, float]:
-        measured = self._test.evaluate(params, threads)
-        del measured["first_client_loss"]  # there is no first client here
-        return measured
+        """The metrics of the held-out rows."""
+        metrics = self._test.evaluate(params, threads)
+        del metrics["first_client_loss"]  # there is no first client here
+        return metrics
 
     def fingerprint(self) -> str:
+        """A digest of the held-out rows and of the clients' numbers of examples."""
         return sha256(f"{self._test.fingerprint()} {self.num_examples.tolist()}".encode()).hexdigest()
 
     def optimum(self) -> None:
@@ -44,22 +47,29 @@ class HeldOut:
         return
 
     def local_train(self, params: Array, client: int, work: Work, key: int) -> NoReturn:
-        raise self._not_here()
+        """Refused: it needs the clients' data."""
+        raise _needs_client_data()
 
     def local_train_many(self, *arguments: Any, **more: Any) -> NoReturn:
-        raise self._not_here()
+        """Refused: it needs the clients' data."""
+        raise _needs_client_data()
 
     def local_path_moments(self, *arguments: Any, **more: Any) -> NoReturn:
-        raise self._not_here()
+        """Refused: it needs the clients' data."""
+        raise _needs_client_data()
 
     def client_losses(self, params: Array, threads: int = 1) -> NoReturn:
-        raise self._not_here()
+        """Refused: it needs the clients' data."""
+        raise _needs_client_data()
 
     def client_loss(self, params: Array, client: int) -> NoReturn:
-        raise self._not_here()
+        """Refused: it needs the clients' data."""
+        raise _needs_client_data()
 
     def gradient(self, params: Array, client: int) -> NoReturn:
-        raise self._not_here()
+        """Refused: it needs the clients' data."""
+        raise _needs_client_data()
 
-    def _not_here(self) -> ProtocolError:
-        return ProtocolError("the clients' data are not on the server, so nothing can be computed from them here.")
+
+def _needs_client_data() -> ProtocolError:
+    return ProtocolError("the clients' data are not on the server, so nothing can be computed from them here.")

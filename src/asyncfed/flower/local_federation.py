@@ -24,7 +24,7 @@ HOST = "127.0.0.1"
 START_SECONDS = 60.0
 STOP_SECONDS = 5.0
 
-QUIET = {
+ENVIRONMENT = {
     "FLWR_TELEMETRY_ENABLED": "0",
     "FLWR_DISABLE_UPDATE_CHECK": "1",
     "FLWR_SUPEREXEC_TASK_POLL_INTERVAL": "0.1",  # once a second otherwise: a good part of the time an update takes
@@ -32,7 +32,7 @@ QUIET = {
 
 
 class Federation:
-    """All of it lives in one folder: `certificates/`, `keys/`, `home/` (Flower's own), `logs/`, `state.db`.
+    """All files are in one folder: `certificates/`, `keys/`, `home/` (Flower's own), `logs/`, `state.db`.
 
     `restart_proof` runs the ServerApp outside the SuperLink, so that a run outlives a SuperLink that is restarted.
     """
@@ -51,12 +51,13 @@ class Federation:
 
     @property
     def address(self) -> str:
+        """Host and port of the SuperLink."""
         return f"{HOST}:{self.port}"
 
     # ---- all at once -----------------------------------------------------------------------------------------
 
     def __enter__(self) -> Self:
-        """Start it; whatever ends the block, also a polite kill of this process, ends its processes too."""
+        """Start it; whatever ends the block, also a SIGTERM to this process, ends its processes too."""
         self._before = signal.signal(signal.SIGTERM, signal.default_int_handler)
         try:
             self.start()
@@ -70,14 +71,14 @@ class Federation:
         signal.signal(signal.SIGTERM, self._before)
 
     def start(self) -> None:
-        """SuperLink, then every node with a key of its own, registered."""
+        """Start the SuperLink, then every node, with a registered key of its own."""
         self.prepare()
         self.start_superlink()
         for client in range(self.num_nodes):
             self.start_node(client)
 
     def prepare(self) -> None:
-        """Certificates, and Flower's configuration with this SuperLink in it."""
+        """Write certificates, and Flower's configuration with this SuperLink in it."""
         make_certificates(self.certificates)
         self.home.mkdir(parents=True, exist_ok=True)
         (self.folder / "logs").mkdir(exist_ok=True)
@@ -86,23 +87,24 @@ class Federation:
             f'address = "{self.address}"\nroot-certificates = "{self.certificates / "ca.crt"}"\n'
         )
 
-    def wait(self, tell: Callable[[str], None]) -> None:
-        """Until Ctrl-C. A process that ends by itself is told of, once."""
-        told: set[str] = set()
+    def wait(self, report: Callable[[str], None]) -> None:
+        """Wait until Ctrl-C. A process that ends by itself is reported, once."""
+        reported: set[str] = set()
         while True:
-            for name in set(self.ended()) - told:
-                told.add(name)
-                tell(f"{name} has ended; see {self.folder / 'logs' / name}.log")
+            for name in set(self.ended()) - reported:
+                reported.add(name)
+                report(f"{name} has ended; see {self.folder / 'logs' / name}.log")
             time.sleep(0.5)
 
     def stop(self) -> None:
-        """End every process, nodes first, and wait for their own children to notice."""
+        """End every process, nodes first."""
         for name in reversed(list(self.processes)):
             self.end(name)
 
     # ---- one by one ------------------------------------------------------------------------------------------
 
     def start_superlink(self) -> None:
+        """Start the SuperLink, and wait until it answers."""
         files = self.certificates
         self.spawn(
             "superlink",
@@ -113,12 +115,12 @@ class Federation:
             *("--isolation", "process" if self.restart_proof else "subprocess"),
             "--disable-runtime-dependency-installation",
         )
-        self._wait_until_answering()
+        self._wait_for_superlink()
         if self.restart_proof and "superexec" not in self.processes:
             self.start_superexec()
 
     def start_superexec(self) -> None:
-        """Starts ServerApps when they are asked for; needed only with `restart_proof`."""
+        """Start the process that starts ServerApps on request; needed only with `restart_proof`."""
         self.spawn(
             "superexec",
             *("flower-superexec", "--runtime-api-address", self.address),
@@ -126,7 +128,7 @@ class Federation:
         )
 
     def start_node(self, client: int) -> None:
-        """Node `client` holds that client's data and no other's. Its key is made and registered if it has none."""
+        """Start the node that holds this client's data alone. Its key is made and registered if it has none."""
         key = self.folder / "keys" / f"node-{client}"
         if not key.exists():
             self.register(make_node_key(key))
@@ -140,18 +142,18 @@ class Federation:
         )
 
     def register(self, public_key: Path) -> None:
-        """Tell the SuperLink that whoever holds the matching private key may take part."""
+        """Register a key: whoever holds the matching private one may take part."""
         self.flwr("supernode", "register", str(public_key), CONNECTION)
 
     def flwr(self, *arguments: str) -> str:
-        """Run a `flwr` command against this SuperLink, and give what it printed."""
+        """Run a `flwr` command against this SuperLink. Returns what it printed."""
         done = subprocess.run(["flwr", *arguments], env=self.environment(), capture_output=True, text=True, check=False)
         if done.returncode:
             raise ConfigError(f"flwr {' '.join(arguments)} failed: {(done.stdout + done.stderr).strip()}")
         return done.stdout
 
     def end(self, name: str) -> None:
-        """Ask the process to stop, and after a few seconds make it."""
+        """Send the process SIGTERM, and after a few seconds SIGKILL."""
         process = self.processes.pop(name)
         with suppress(ProcessLookupError):
             process.terminate()
@@ -164,9 +166,9 @@ class Federation:
     # ---- processes -------------------------------------------------------------------------------------------
 
     def environment(self) -> dict[str, str]:
-        """Flower's programs find each other on the PATH, and keep what they keep in this federation's folder."""
+        """Environment variables: Flower's programs find each other on the PATH, and keep files in this folder."""
         path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
-        return {**os.environ, **QUIET, "PATH": path, "FLWR_HOME": str(self.home)}
+        return {**os.environ, **ENVIRONMENT, "PATH": path, "FLWR_HOME": str(self.home)}
 
     def spawn(self, name: str, *command: str) -> None:
         """Start a process in a group of its own, writing to `logs/NAME.log`."""
@@ -182,10 +184,10 @@ class Federation:
             )
 
     def ended(self) -> list[str]:
-        """The names of processes that are no longer running, though nobody ended them."""
+        """The names of processes that ended by themselves."""
         return [name for name, process in self.processes.items() if process.poll() is not None]
 
-    def _wait_until_answering(self) -> None:
+    def _wait_for_superlink(self) -> None:
         deadline = time.monotonic() + START_SECONDS
         while not self._answers():
             log = self.folder / "logs" / "superlink.log"
@@ -208,7 +210,7 @@ class Federation:
 
 
 def free_port() -> int:
-    """A port of this machine that nobody listens on at the moment."""
+    """A port of this machine on which nothing listens at the moment."""
     with socket.socket() as probe:
         probe.bind((HOST, 0))
         return int(probe.getsockname()[1])

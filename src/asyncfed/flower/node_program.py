@@ -1,9 +1,13 @@
-"""The ClientApp: one message is one task. It holds the data of one client, and sends none of them."""
+"""The ClientApp: one message is one task. It holds the data of one client, and sends none of them.
+
+A process is started for every message, so this module imports only what a task needs.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -14,8 +18,8 @@ from asyncfed.core.errors import ConfigError
 from asyncfed.data import Clients
 from asyncfed.experiment import Experiment
 from asyncfed.flower.messages import Introduction, pack_introduction, pack_model, unpack_model
-from asyncfed.kernels.losses import CLASSIFICATION_LOSSES
-from asyncfed.live.wire import Result, Task, dtype_name
+from asyncfed.live.client_task import train_task
+from asyncfed.live.wire import Task, dtype_name
 from asyncfed.problems.linear import Linear
 from asyncfed.problems.protocol import ClientShard
 from asyncfed.version import __version__
@@ -25,7 +29,11 @@ LoadData: TypeAlias = Callable[[int, NodeSettings], tuple[Any, Any]]
 """(client, the node's settings) -> features (rows, columns) and targets (rows,) of that client alone."""
 
 
-class Own(NamedTuple):
+class NodeError(Exception):
+    """A task failed on this node. The server is sent the class of the cause, whose text stays in the node's log."""
+
+
+class NodeProblem(NamedTuple):
     """What is learnt, with the data of one client and of no other."""
 
     shard: ClientShard
@@ -34,35 +42,43 @@ class Own(NamedTuple):
 
 
 def make_client_app(experiment: Experiment, load_data: LoadData | None = None) -> ClientApp:
+    """Flower's ClientApp for this experiment: it introduces its node when queried, and trains the tasks it is sent."""
     app = ClientApp()
 
     @app.query()
     def introduce(message: Message, context: Context) -> Message:
-        client = client_of(context.node_config)
-        own = own_part(experiment, client, context.node_config, load_data)
-        who = Introduction(client, own.shard.num_examples, own.num_params, dtype_name(own.dtype), __version__)
-        return Message(pack_introduction(who), reply_to=message)
+        with _only_class_names():
+            client = read_client(context.node_config)
+            own = load_problem(experiment, client, context.node_config, load_data)
+            dtype = dtype_name(own.dtype)
+            introduction = Introduction(client, own.shard.num_examples, own.num_params, dtype, __version__)
+            return Message(pack_introduction(introduction), reply_to=message)
 
     @app.train()
     def train(message: Message, context: Context) -> Message:
-        client = client_of(context.node_config)
-        own = own_part(experiment, client, context.node_config, load_data)
-        task, params = unpack_model(message.content, Task, own.num_params * own.dtype.itemsize)
-        result, trained = carry_out(own.shard, task, params)
-        return Message(pack_model(result, trained), reply_to=message)
+        with _only_class_names():
+            client = read_client(context.node_config)
+            own = load_problem(experiment, client, context.node_config, load_data)
+            task, params = unpack_model(message.content, Task, own.num_params * own.dtype.itemsize)
+            result, trained = train_task(own.shard, task, params, time.perf_counter)
+            return Message(pack_model(result, trained), reply_to=message)
 
     return app
 
 
-def carry_out(shard: ClientShard, task: Task, params: np.ndarray) -> tuple[Result, np.ndarray]:
-    """Train as the task says. Besides the model, only what the header of the answer names leaves this machine."""
-    began = time.perf_counter()
-    trained = shard.train(params, task.work, task.key)
-    duration = time.perf_counter() - began
-    return Result(task.session, task.ticket, duration, shard.num_examples, dtype_name(trained.dtype)), trained
+@contextmanager
+def _only_class_names() -> Iterator[None]:
+    """Let no text of an exception leave this node: Flower sends that of whatever its app raises to the server.
+
+    The text may hold paths and cells of data. The node's own log shows it, as the cause of the `NodeError`.
+    """
+    try:
+        yield
+    except Exception as error:
+        raise NodeError(type(error).__name__) from error
 
 
-def client_of(node: NodeSettings) -> int:
+def read_client(node: NodeSettings) -> int:
     """Which client's data this node holds: its `partition-id`."""
     client = node.get("partition-id")
     if type(client) is not int or client < 0:
@@ -73,16 +89,16 @@ def client_of(node: NodeSettings) -> int:
     return client
 
 
-def own_part(experiment: Experiment, client: int, node: NodeSettings, load_data: LoadData | None) -> Own:
+def load_problem(experiment: Experiment, client: int, node: NodeSettings, load_data: LoadData | None) -> NodeProblem:
     """Loaded by the app's own function, or this client's part of what the experiment generates."""
     if load_data is None:
         problem = experiment.problem()
-        return Own(problem.shard(client), problem.num_params, problem.dtype)
-    problem = alone(experiment, *load_data(client, node))
-    return Own(problem.shard(0), problem.num_params, problem.dtype)
+        return NodeProblem(problem.shard(client), problem.num_params, problem.dtype)
+    problem = build_problem(experiment, *load_data(client, node))
+    return NodeProblem(problem.shard(0), problem.num_params, problem.dtype)
 
 
-def alone(experiment: Experiment, x: Any, y: Any) -> Linear:
-    """The experiment's model on these rows, as the only client."""
-    labels = experiment.model.loss in CLASSIFICATION_LOSSES
-    return experiment.model.build(Clients.from_lists([x], [y], labels=labels, dtype=experiment.dtype))
+def build_problem(experiment: Experiment, x: Any, y: Any) -> Linear:
+    """The experiment's model on these rows, as those of a single client."""
+    model = experiment.model
+    return model.build(Clients.from_lists([x], [y], labels=model.labels, dtype=experiment.dtype))

@@ -1,4 +1,7 @@
-"""Who is let in, and what the server knows of the problem: all of it if it is generated, else the model alone."""
+"""NodeRegistry: which nodes may take part, and the problem as the server knows it.
+
+The server knows all of the problem if its data are generated, and the model alone if the nodes load data of their own.
+"""
 
 from __future__ import annotations
 
@@ -6,54 +9,57 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from asyncfed.experiment import Experiment
-from asyncfed.flower.held_out import HeldOut
+from asyncfed.flower.held_out import HeldOutProblem
 from asyncfed.flower.messages import Introduction
-from asyncfed.flower.node_program import alone
+from asyncfed.flower.node_program import build_problem
 from asyncfed.live.wire import dtype_name
 from asyncfed.problems.linear import Linear
 from asyncfed.problems.protocol import Problem
 
 LoadTest: TypeAlias = Callable[[], tuple[Any, Any]]
-"""() -> features (rows, columns) and targets (rows,) that the server measures the model on."""
+"""() -> features (rows, columns) and targets (rows,) that the server evaluates the model on."""
 
 
-class Entrance:
-    """`known` is the header of the run that is continued, if one is."""
+class NodeRegistry:
+    """`header` is that of the run that is continued, or None."""
 
-    def __init__(self, experiment: Experiment, load_test: LoadTest | None, known: dict[str, Any] | None) -> None:
+    def __init__(self, experiment: Experiment, load_test: LoadTest | None, header: dict[str, Any] | None) -> None:
         self._experiment = experiment
+        self._num_clients = experiment.count_clients()
+        self._own_data = load_test is not None
         self.model: Linear
         if load_test is None:
             self.model = experiment.problem()
             self.examples: dict[int, int] = dict(enumerate(self.model.num_examples.tolist()))
         else:
             x, y = load_test()
-            self.model = alone(experiment, x, y)
-            self.examples = {} if known is None else dict(enumerate(known["live"]["examples"]))
-        self._own_data = load_test is not None
+            self.model = build_problem(experiment, x, y)
+            self.examples = {} if header is None else dict(enumerate(header["live"]["examples"]))
 
-    def at_least(self, wanted: int) -> int:
-        """Sizes of data are known from the nodes alone, and the weights need all of them."""
-        return self._experiment.count_clients() if self._own_data else min(wanted, self._experiment.count_clients())
+    def min_nodes(self, wanted: int) -> int:
+        """How many nodes must be there: all if they load data of their own, whose sizes are needed for the weights."""
+        return self._num_clients if self._own_data else min(wanted, self._num_clients)
 
-    def admit(self, who: Introduction) -> str | None:
-        """What is wrong with this introduction, or None."""
-        model, num_clients = self.model, self._experiment.count_clients()
-        if not 0 <= who.client < num_clients:
-            return f"its partition-id is {who.client}; the experiment has clients 0 to {num_clients - 1}"
-        if who.num_params != model.num_params or who.dtype != dtype_name(model.dtype):
+    def check(self, introduction: Introduction) -> str | None:
+        """What is wrong with this introduction, or None. The first of a client says how many examples it has."""
+        model, num_examples = self.model, introduction.num_examples
+        if not 0 <= introduction.client < self._num_clients:
+            return f"its partition-id is {introduction.client}; the experiment has clients 0 to {self._num_clients - 1}"
+        if introduction.num_params != model.num_params or introduction.dtype != dtype_name(model.dtype):
             return (
-                f"its model has {who.num_params} params of {who.dtype[:20]!r}; the server's has {model.num_params} of "
-                f"{dtype_name(model.dtype)!r}. Both must run the same app on data with the same columns"
+                f"its model has {introduction.num_params} params of {introduction.dtype[:20]!r}; the server's has "
+                f"{model.num_params} of {dtype_name(model.dtype)!r}. Both must run the same app on data with the same "
+                "columns"
             )
-        if who.num_examples < 1:
-            return f"it has {who.num_examples} examples"
-        expected = self.examples.setdefault(who.client, who.num_examples)
-        if who.num_examples != expected:
-            return f"it has {who.num_examples} examples; client {who.client} has {expected}"
+        if num_examples < 1:
+            return f"it has {num_examples} examples"
+        expected = self.examples.setdefault(introduction.client, num_examples)
+        if num_examples != expected:
+            return f"it has {num_examples} examples; client {introduction.client} has {expected}"
         return None
 
     def problem(self) -> Problem:
+        """The problem as the server knows it, once every client's number of examples is known."""
         if not self._own_data:
             return self.model
-        return HeldOut(self.model, [self.examples[client] for client in range(self._experiment.count_clients())])
+        return HeldOutProblem(self.model, [self.examples[client] for client in range(self._num_clients)])

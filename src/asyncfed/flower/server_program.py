@@ -1,4 +1,4 @@
-"""The ServerApp: gathers nodes, then drives the session with Flower's push and pull until the run is over."""
+"""The ServerApp: waits for nodes, then drives the session with Flower's push and pull until the run is over."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from flwr.app import Context
 from flwr.serverapp import Grid, ServerApp
 
 from asyncfed.core.record import replace, to_plain
+from asyncfed.engine.progress import RunState
 from asyncfed.experiment import Experiment
-from asyncfed.flower.grid_driver import Courier
-from asyncfed.flower.node_registry import Entrance, LoadTest
-from asyncfed.flower.settings import FlowerSettings, fetching_ahead, settings_of
+from asyncfed.flower.grid_driver import GridDriver
+from asyncfed.flower.node_registry import LoadTest, NodeRegistry
+from asyncfed.flower.settings import FlowerSettings, read_settings, with_prefetch
 from asyncfed.live.session import LiveSession
 from asyncfed.problems.protocol import Problem
 from asyncfed.runs.live import check_fit
@@ -24,77 +25,79 @@ from asyncfed.store.journal import Journal
 from asyncfed.version import __version__
 
 log = logging.getLogger("flwr")
-TELL_SECONDS = 10.0
+LOG_SECONDS = 10.0
 
 
 def make_server_app(experiment: Experiment, load_test: LoadTest | None = None) -> ServerApp:
+    """Flower's ServerApp for this experiment."""
     app = ServerApp()
 
     @app.main()
     def main(grid: Grid, context: Context) -> None:
-        run_on(grid, experiment, settings_of(context.run_config), load_test)
+        run_on_grid(grid, experiment, read_settings(context.run_config), load_test)
 
     return app
 
 
-def run_on(grid: Grid, experiment: Experiment, settings: FlowerSettings, load_test: LoadTest | None = None) -> None:
-    """Begin the run, or go on with it if its journal is there, and see it to its end."""
-    experiment = fetching_ahead(experiment, settings.prefetch)
+def run_on_grid(
+    grid: Grid, experiment: Experiment, settings: FlowerSettings, load_test: LoadTest | None = None
+) -> None:
+    """Begin the run, or continue it if its journal exists, and drive it to its end."""
+    experiment = with_prefetch(experiment, settings.prefetch)
     check_fit(experiment)
     experiment.strategy.check(experiment.count_clients())
     file = Path(settings.journal or f"runs/{experiment.name}-{experiment.seed}.sqlite").resolve()
-    known = _known(file, experiment)
-    if known is not None and known["verdict"] != "interrupted":
-        log.info("asyncfed: %s is finished already (%s); nothing to do", file, known["reason"])
+    header = _read_header(file, experiment)
+    if header is not None and header["verdict"] != "interrupted":
+        log.info("asyncfed: %s is finished already (%s); nothing to do", file, header["reason"])
         return
-    entrance = Entrance(experiment, load_test, known)
-    courier = Courier(
+    registry = NodeRegistry(experiment, load_test, header)
+    driver = GridDriver(
         grid,
         ttl=settings.ttl * settings.prefetch,
-        most_bytes=entrance.model.num_params * entrance.model.dtype.itemsize,
-        admit=entrance.admit,
-        tell=lambda text: log.info("asyncfed: %s", text),
+        max_bytes=registry.model.num_params * registry.model.dtype.itemsize,
+        check=registry.check,
+        log=lambda text: log.info("asyncfed: %s", text),
     )
-    here = [] if known else _gather(courier, entrance.at_least(settings.wait_nodes), settings.poll)
-    absent = known["live"]["absent"] if known else [c for c in range(experiment.count_clients()) if c not in here]
-    problem = entrance.problem()
-    journal = _journal(file, known, experiment, problem, settings, absent)
+    present = [] if header else _wait_for_nodes(driver, registry.min_nodes(settings.wait_nodes), settings.poll)
+    absent = header["live"]["absent"] if header else [c for c in range(experiment.count_clients()) if c not in present]
+    problem = registry.problem()
+    journal = _open_journal(file, header, experiment, problem, settings, absent)
     plan = replace(experiment.plan(usable_cores()), absent=tuple(absent))
     session = LiveSession(problem, plan, journal, name=secrets.token_hex(16), limits=settings.limits)
-    log.info("asyncfed: %s %s", "continuing" if known else "beginning", file)
-    _see_through(session, courier, settings)
+    log.info("asyncfed: %s %s", "continuing" if header else "beginning", file)
+    _drive(session, driver, settings)
     seal(session, journal)
-    log.info("asyncfed: %s: %s; %s updates, %s", *session.state.verdict, session.state.updates, _measured(session))
+    log.info("asyncfed: %s: %s; %s updates, %s", *session.state.verdict, session.state.updates, _loss(session.state))
 
 
-def _see_through(session: LiveSession, courier: Courier, settings: FlowerSettings) -> None:
-    session.resume()  # which begins if nothing has happened yet
-    courier.serve(session)
-    began, told_at = time.monotonic() - session.state.elapsed, 0.0
+def _drive(session: LiveSession, driver: GridDriver, settings: FlowerSettings) -> None:
+    session.resume()  # which starts if nothing has happened yet
+    driver.attach(session)
+    state = session.state
+    began, logged_at = time.monotonic() - state.elapsed, 0.0
     while not session.finished:
         now = time.monotonic() - began
-        courier.look(now, settings.return_seconds)
-        if now - told_at >= TELL_SECONDS:
-            log.info(
-                "asyncfed: round %s, %s updates, %s", session.state.rounds, session.state.updates, _measured(session)
-            )
-            told_at = now
+        driver.step(now, settings.return_seconds)
+        if now - logged_at >= LOG_SECONDS:
+            log.info("asyncfed: round %s, %s updates, %s", state.rounds, state.updates, _loss(state))
+            logged_at = now
         time.sleep(settings.poll)
 
 
-def _gather(courier: Courier, wanted: int, poll: float) -> list[int]:
-    """Wait until so many nodes have said who they are."""
-    began = told_at = time.monotonic()
-    while len(here := courier.gather(time.monotonic() - began)) < wanted:
-        if time.monotonic() - told_at > TELL_SECONDS:
-            told_at = time.monotonic()
-            log.info("asyncfed: %s of %s nodes are here; the run begins when all are", len(here), wanted)
+def _wait_for_nodes(driver: GridDriver, wanted: int, poll: float) -> list[int]:
+    """Wait until so many nodes have introduced themselves."""
+    began = logged_at = time.monotonic()
+    while len(present := driver.find_clients(time.monotonic() - began)) < wanted:
+        if time.monotonic() - logged_at > LOG_SECONDS:
+            logged_at = time.monotonic()
+            log.info("asyncfed: %s of %s nodes are ready; the run begins when all are", len(present), wanted)
         time.sleep(poll)
-    return here
+    return present
 
 
-def _known(file: Path, experiment: Experiment) -> dict[str, Any] | None:
-    """The header of the run that is to be continued, or None."""
+def _read_header(file: Path, experiment: Experiment) -> dict[str, Any] | None:
+    """The header of the run that is to be continued, or None if there is none."""
     if not file.exists():
         return None
     header = Journal.open(file).header()
@@ -102,24 +105,26 @@ def _known(file: Path, experiment: Experiment) -> dict[str, Any] | None:
     return header
 
 
-def _journal(
+def _open_journal(
     file: Path,
-    known: dict[str, Any] | None,
+    header: dict[str, Any] | None,
     experiment: Experiment,
     problem: Problem,
     settings: FlowerSettings,
     absent: list[int],
 ) -> Journal:
-    if known is None:
-        journal = Journal.create(file, _header(experiment, problem, settings, absent))
+    if header is None:
+        journal = Journal.create(file, _new_header(experiment, problem, settings, absent))
     else:
-        check_same_problem(known, problem, file)
+        check_same_problem(header, problem, file)
         journal = Journal.open(file, write=True)
     journal.survive_power_loss()  # a run on Flower has a few updates a second at most, and can afford to wait
     return journal
 
 
-def _header(experiment: Experiment, problem: Problem, settings: FlowerSettings, absent: list[int]) -> dict[str, Any]:
+def _new_header(
+    experiment: Experiment, problem: Problem, settings: FlowerSettings, absent: list[int]
+) -> dict[str, Any]:
     return {
         "asyncfed": __version__,
         "experiment": written(experiment),
@@ -136,6 +141,6 @@ def _header(experiment: Experiment, problem: Problem, settings: FlowerSettings, 
     }
 
 
-def _measured(session: LiveSession) -> str:
-    objective = session.state.last_metrics.get("objective")
-    return "not measured yet" if objective is None else f"loss {objective:.6g}"
+def _loss(state: RunState) -> str:
+    objective = state.last_metrics.get("objective")
+    return "not evaluated yet" if objective is None else f"loss {objective:.6g}"

@@ -1,4 +1,4 @@
-"""What a run on Flower may be told in its run configuration (`[tool.flwr.app.config]`, or `flwr run --run-config`)."""
+"""The settings of a run on Flower: its run configuration (`[tool.flwr.app.config]`, or `flwr run --run-config`)."""
 
 from __future__ import annotations
 
@@ -12,12 +12,16 @@ from asyncfed.live.checks import Limits
 
 
 class FlowerSettings(Config):
-    """`journal` is the run's file on the server's machine; one that is there already is continued.
+    """Settings of a run on Flower.
 
-    `ttl`: seconds after which a task nobody answered is given up. `prefetch`: tasks a node may hold at once; with 2 it
-    goes on without waiting for the next message. `wait_nodes`: how many nodes must be there before the run begins.
-    `poll`: seconds between two looks for replies. `return_seconds`: how long a restarted server waits for a node it
-    knew before it counts it as gone.
+    Args:
+        journal: The run's file on the server's machine; one that exists is continued.
+        ttl: Seconds after which a task that was not answered is given up; positive.
+        prefetch: Tasks a node may hold at once; with 2 it continues without waiting for the next message; at least 1.
+        wait_nodes: How many nodes must be there before the run begins; at least 1.
+        poll: Seconds between two queries for replies; positive.
+        return_seconds: How long a restarted server waits for a node it knew before the client has left; positive.
+        limits: What a result may be like.
     """
 
     journal: str = ""
@@ -34,8 +38,8 @@ class FlowerSettings(Config):
                 raise ConfigError(f"{name} is {getattr(self, name)}; it must be positive.")
 
 
-def settings_of(run_config: Mapping[str, Any]) -> FlowerSettings:
-    """Flower's flat keys, `wait-nodes` or `limits.largest-norm`, as settings. Keys of the app's own are left alone."""
+def read_settings(run_config: Mapping[str, Any]) -> FlowerSettings:
+    """Settings from Flower's flat keys, `wait-nodes` or `limits.largest-norm`. Keys of the app's own are ignored."""
     plain: dict[str, Any] = {"limits": {}}
     known = to_plain(FlowerSettings()).keys()
     for key, value in run_config.items():
@@ -51,14 +55,14 @@ def settings_of(run_config: Mapping[str, Any]) -> FlowerSettings:
     return replace(settings, limits=replace(settings.limits, ticket_seconds=settings.ttl))
 
 
-def fetching_ahead(experiment: Experiment, depth: int) -> Experiment:
-    """The experiment with so many tickets per node: work for `depth` times as many, handed to the shortest queue."""
+def with_prefetch(experiment: Experiment, depth: int) -> Experiment:
+    """The experiment with `depth` tickets per node: so many times the concurrency, dispatched to the shortest queue."""
     if depth == 1:
         return experiment
     strategy = to_plain(experiment.strategy)
     if "concurrency" not in strategy or "sampler" not in strategy:
         raise ConfigError(
-            f"prefetch is {depth}, but {strategy['kind']} hands out work in rounds, so that nothing could be "
+            f"prefetch is {depth}, but {strategy['kind']} dispatches work in rounds, so that nothing could be "
             "fetched ahead. Set prefetch to 1, or use afl, fedasync or fedbuff."
         )
     return changed(

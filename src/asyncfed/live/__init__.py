@@ -1,1 +1,1 @@
-"""The same server on real engines. Begin with `session.py`, which says how an engine drives it."""
+"""Live runs: real clients and a real clock. Begin with `session.py`, which decides; an engine moves the messages."""

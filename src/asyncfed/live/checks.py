@@ -1,7 +1,7 @@
-"""Nothing from outside is believed: what a reply has to pass before it may touch the model.
+"""What a result has to pass before it may change the model.
 
-The tests here are about one reply and its ticket. Whether the ticket is known, not yet reported and the sender's own is
-for the session to say, which knows what is in flight.
+The checks here are about one result and its ticket. Whether the ticket is known, not yet reported and the sender's own
+is checked by the session, which knows what is in flight.
 """
 
 from __future__ import annotations
@@ -15,20 +15,30 @@ from sys import float_info
 import numpy as np
 
 from asyncfed.core.errors import ConfigError
-from asyncfed.core.record import Config, Record
+from asyncfed.core.record import Config
+from asyncfed.live.wire import Result
 
-CLOCK_SLACK = 0.05
-"""Two clocks may disagree by so many seconds, and by so large a share, about how long a job took."""
+CLOCK_TOLERANCE = 0.05
+"""Two clocks may disagree by so many seconds, and by so large a share, about how long a task took."""
 
 
 class Limits(Config):
-    """What a reply may be like, and how often a node may be wrong.
+    """What a client's result may be like, and how often a client may be at fault.
 
-    The norm is that of the client's change, |trained − start|. It is refused above `largest_norm`, and above
-    `times_median` times the median of the last `median_of` accepted ones, once half as many are known; a norm below
-    `small_norm` is never compared with the median, for at the end of a run nearly all changes are nearly nothing.
-    A node is set aside at its `faults`-th fault. A ticket not answered `ticket_seconds` after its client could begin
-    with it is lost (never, if None).
+    The norm that is limited is that of the client's change, |trained − start|.
+
+    Args:
+        largest_norm: A change with a larger norm is refused; positive.
+        times_median: So is one whose norm exceeds this many times the median of the last accepted ones; positive.
+        small_norm: A norm below this is never compared with the median, for at the end of a run nearly all changes are
+            nearly zero; 0 or positive.
+        median_of: How many accepted norms the median is taken of; the comparison begins when half as many are known;
+            at least 1.
+        metrics: How many metrics a result may bring; 0 or more.
+        metric_name: How many letters the name of a metric may have; 0 or more.
+        faults: A client is excluded from the run at its so-manieth fault; at least 1.
+        ticket_seconds: A ticket not answered so many seconds after its client could begin with it is lost; positive, or
+            None to wait for ever.
     """
 
     largest_norm: float = 1e6
@@ -50,67 +60,62 @@ class Limits(Config):
                 raise ConfigError(f"limits.{name} is {getattr(self, name)}; it must be zero or positive.")
 
 
-class Reply(Record):
-    """What an engine was handed by a node, as it came. `client` is whom the engine knows it to be from, not a claim."""
+class RecentNorms:
+    """The norms of the last accepted changes, and the limit that follows from their median."""
 
-    session: str
-    ticket: int
-    client: int
-    params: np.ndarray
-    duration: float
-    num_examples: int
-    metrics: Mapping[str, float] | None = None
-
-
-class Expected(Record):
-    """What the server knows about the ticket that a reply is for."""
-
-    start: np.ndarray
-    num_examples: int
-    out_for: float
-
-
-class Norms:
-    """The norms of the last accepted changes, and their median."""
-
-    def __init__(self, limits: Limits, known: list[float] | None = None) -> None:
+    def __init__(self, limits: Limits, recorded: list[float] | None = None) -> None:
         self._limits = limits
-        self._last: deque[float] = deque(known or [], limits.median_of)
+        self._last: deque[float] = deque(recorded or [], limits.median_of)
         self._added = 0
         self._median = median(self._last) if self._last else 0.0
 
     def add(self, norm: float) -> None:
+        """Record the norm of an accepted change."""
         self._last.append(norm)
         self._added += 1
-        if self._added % 8 == 0 or len(self._last) < 16:  # a median that is a few replies old serves as well
+        if self._added % 8 == 0 or len(self._last) < 16:  # a median that is a few results old is accurate enough
             self._median = median(self._last)
 
     def limit(self) -> float:
-        """The largest norm that is let in at present."""
+        """The largest norm that is accepted at present."""
         limits = self._limits
         if 2 * len(self._last) < limits.median_of:
             return limits.largest_norm
         return min(limits.largest_norm, max(limits.small_norm, limits.times_median * self._median))
 
-    def known(self) -> list[float]:
+    def to_list(self) -> list[float]:
+        """The recorded norms, oldest first, for a checkpoint."""
         return list(self._last)
 
 
-def fault_in(reply: Reply, expected: Expected, limits: Limits, norms: Norms) -> str | None:
-    """What is wrong with the reply, in words, or None. A sound reply's norm is noted in `norms`."""
-    fault = _fault_in_metadata(reply, expected, limits) or _fault_in_shape(reply.params, expected.start)
+def find_fault(
+    result: Result,
+    params: np.ndarray,
+    limits: Limits,
+    norms: RecentNorms,
+    *,
+    start: np.ndarray,
+    num_examples: int,
+    seconds_out: float,
+) -> str | None:
+    """What is wrong with a result, in words, or None; the norm of a sound one is recorded in `norms`.
+
+    `start`, `num_examples` and `seconds_out` are what the server knows about the ticket: the model it was dispatched
+    with, how much data its client had declared, and how long ago it was dispatched.
+    """
+    fault = _fault_in_header(result, limits, num_examples, seconds_out) or _fault_in_shape(params, start)
     if fault is not None:
         return fault
-    norm = norm_of_change(reply.params, expected.start)
+    norm = change_norm(params, start)
     if not isfinite(norm):
         return "the model it sent is not finite, or too large for its norm to be"
     if norm > norms.limit():
-        return f"the norm of its change is {norm:.3g}; at most {norms.limit():.3g} is let in"
+        return f"the norm of its change is {norm:.3g}; at most {norms.limit():.3g} is accepted"
     norms.add(norm)
     return None
 
 
-def norm_of_change(trained: np.ndarray, start: np.ndarray) -> float:
+def change_norm(trained: np.ndarray, start: np.ndarray) -> float:
     """|trained − start|, in double precision."""
     change = trained.astype(np.float64) - start
     return float(np.sqrt(change.dot(change)))
@@ -126,25 +131,25 @@ def _fault_in_shape(params: object, start: np.ndarray) -> str | None:
     return None
 
 
-def _fault_in_metadata(reply: Reply, expected: Expected, limits: Limits) -> str | None:
-    duration, examples = reply.duration, reply.num_examples
+def _fault_in_header(result: Result, limits: Limits, num_examples: int, seconds_out: float) -> str | None:
+    duration, declared = result.duration, result.num_examples
     if not _is_number(duration) or not 0.0 <= duration < inf:
         return f"it says it worked for {duration!r} s"
-    if duration > expected.out_for * (1.0 + CLOCK_SLACK) + CLOCK_SLACK:
-        return f"it says it worked for {duration:.3g} s on a ticket that was out for {expected.out_for:.3g} s"
-    if type(examples) is not int or examples != expected.num_examples:
-        return f"it says it has {str(examples)[:20]} examples; it had declared {expected.num_examples}"
-    return None if reply.metrics is None else _fault_in_metrics(reply.metrics, limits)
+    if duration > seconds_out * (1.0 + CLOCK_TOLERANCE) + CLOCK_TOLERANCE:
+        return f"it says it worked for {duration:.3g} s on a ticket that was out for {seconds_out:.3g} s"
+    if type(declared) is not int or declared != num_examples:
+        return f"it says it has {str(declared)[:20]} examples; it had declared {num_examples}"
+    return None if result.metrics is None else _fault_in_metrics(result.metrics, limits)
 
 
 def _fault_in_metrics(metrics: object, limits: Limits) -> str | None:
     if not isinstance(metrics, Mapping):
         return f"its metrics are a {type(metrics).__name__}; they must be numbers by name"
     if len(metrics) > limits.metrics:
-        return f"it sent {len(metrics)} metrics; at most {limits.metrics} are let in"
+        return f"it sent {len(metrics)} metrics; at most {limits.metrics} are accepted"
     for name, value in metrics.items():
         if not isinstance(name, str) or len(name) > limits.metric_name:
-            return f"the name of a metric is {str(name)[:20]!r}…; at most {limits.metric_name} letters are let in"
+            return f"the name of a metric is {str(name)[:20]!r}…; at most {limits.metric_name} letters are accepted"
         if not _is_number(value) or not abs(value) <= float_info.max:
             return f"its metric {name!r} is {str(value)[:20]}; it must be a finite number"
     return None

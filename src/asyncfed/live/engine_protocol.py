@@ -1,4 +1,4 @@
-"""What an engine is: whoever moves messages between a session and its clients, and keeps the clock."""
+"""The protocol of an engine: what moves messages between a session and its clients, and keeps the clock."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from asyncfed.live.session import LiveSession
 from asyncfed.problems.protocol import Problem
 
 
-class Orders(Protocol):
-    """What whoever started an engine wants to be asked now and then."""
+class EngineControl(Protocol):
+    """What an engine calls about ten times a second while it works."""
 
-    def stop(self) -> bool:
-        """True once the run is to be interrupted: take what is nearly done, then return."""
+    def stop_requested(self) -> bool:
+        """True once the run is to be interrupted: accept what is nearly done, then return."""
         ...
 
-    def look(self) -> None:
-        """Called about ten times a second, so that progress can be shown."""
+    def report_progress(self) -> None:
+        """Show how far the session is."""
         ...
 
 
@@ -29,9 +29,9 @@ class Engine(Protocol):
         ...
 
     def absent(self, num_clients: int) -> tuple[int, ...]:
-        """Clients that are not counted on when a run begins; they may join later."""
+        """Clients that are not expected when a run begins; they may join later."""
         ...
 
-    def drive(self, session: LiveSession, problem: Problem, begin: Callable[[], None], orders: Orders) -> None:
-        """Call `begin` when the clients are there, then work until the session is finished or `orders` say stop."""
+    def drive(self, session: LiveSession, problem: Problem, begin: Callable[[], None], control: EngineControl) -> None:
+        """Call `begin` when the clients are ready, then work until the session is finished or `control` says stop."""
         ...

@@ -13,7 +13,7 @@ from asyncfed.experiment import Experiment
 from asyncfed.live.checks import Limits
 from asyncfed.live.engine_protocol import Engine
 from asyncfed.live.local.local_engine import LocalEngine
-from asyncfed.live.session import LiveSession, Saving
+from asyncfed.live.session import CheckpointPolicy, LiveSession
 from asyncfed.problems.protocol import Problem
 from asyncfed.runs.result import Run
 from asyncfed.runs.simulate import (
@@ -53,7 +53,7 @@ def live_progress(session: LiveSession) -> LiveProgress:
         len(session.in_flight()),
         session.lost,
         session.refused,
-        len(session.set_aside),
+        len(session.excluded),
     )
 
 
@@ -64,7 +64,7 @@ def run_live(
     out: Path | str,
     problem: Problem | None = None,
     limits: Limits | None = None,
-    saving: Saving | None = None,
+    checkpoints: CheckpointPolicy | None = None,
     power_safe: bool = False,
     threads: int | None = None,
     watch: LiveWatcher | None = None,
@@ -84,7 +84,7 @@ def run_live(
         "engine": to_plain(engine),
         "absent": list(engine.absent(problem.num_clients)),
         "limits": to_plain(limits or Limits()),
-        "saving": to_plain(saving or Saving()),
+        "saving": to_plain(checkpoints or CheckpointPolicy()),
         "power_safe": power_safe,
     }
     header = {
@@ -145,9 +145,9 @@ def _engine_of(live: dict[str, Any], path: Path | str) -> Engine:
         ) from error
 
 
-class _Orders(NamedTuple):
-    stop: Callable[[], bool]
-    look: Callable[[], None]
+class _Control(NamedTuple):
+    stop_requested: Callable[[], bool]
+    report_progress: Callable[[], None]
 
 
 def _drive(
@@ -167,18 +167,21 @@ def _drive(
         journal,
         name=os.urandom(8).hex(),
         limits=from_plain(live["limits"], Limits),
-        saving=from_plain(live["saving"], Saving),
+        checkpoints=from_plain(live["saving"], CheckpointPolicy),
     )
     with interruptible() as interrupted:
-        look = (lambda: None) if watch is None else (lambda: watch(live_progress(session)))
         begun = False
+
+        def report_progress() -> None:
+            if watch is not None:
+                watch(live_progress(session))
 
         def begin() -> None:
             nonlocal begun
             session.resume()
             begun = True
 
-        engine.drive(session, problem, begin, _Orders(interrupted.is_set, look))
+        engine.drive(session, problem, begin, _Control(interrupted.is_set, report_progress))
     if begun:
         seal(session, journal)
     return Run(journal)

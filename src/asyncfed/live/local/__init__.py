@@ -1,1 +1,1 @@
-"""One machine: every client a process of its own, with nothing but its own data."""
+"""The live engine for one machine: every client a process of its own, with nothing but its own data."""

@@ -1,4 +1,4 @@
-"""A client's place at the server: its process, its line, and what it has been given to do."""
+"""ClientProcess: a client as the server sees it, its process, its connection and the tickets it holds."""
 
 from __future__ import annotations
 
@@ -10,25 +10,26 @@ import sys
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
-from multiprocessing.context import BaseContext
 from types import ModuleType
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from asyncfed.live.local.client_program import Pace, serve
-from asyncfed.live.session import Assignment
-from asyncfed.live.wire import Task, dtype_name, encode
+from asyncfed.core.types import Dispatch
+from asyncfed.live.local.client_program import Slowdown, run_client
+from asyncfed.live.session import LiveSession
+from asyncfed.live.wire import encode
 from asyncfed.problems.protocol import ClientShard
 
 if TYPE_CHECKING:
+    from multiprocessing.context import ForkServerContext, SpawnContext
     from multiprocessing.process import BaseProcess
 
 
-def process_context() -> BaseContext:
-    """How processes are made: by a server that has imported everything and then forks, where the system can do that.
+def process_context() -> ForkServerContext | SpawnContext:
+    """How processes are made: forked from a server process that has imported everything, where the system can do that.
 
-    It does not fork from this process, so a client has nothing in its memory but what it is sent.
+    They are not forked from this process, so a client has nothing in its memory but what it is sent.
     """
     if "forkserver" not in multiprocessing.get_all_start_methods():
         return multiprocessing.get_context("spawn")
@@ -38,7 +39,7 @@ def process_context() -> BaseContext:
 
 
 @contextmanager
-def _main_left_out(shard: ClientShard) -> Iterator[None]:
+def _without_main_module(shard: ClientShard) -> Iterator[None]:
     """Keep new processes from importing the program that was started, a command line with all its figures, say.
 
     They need it only if the shard, or something in it, was defined there.
@@ -52,49 +53,44 @@ def _main_left_out(shard: ClientShard) -> Iterator[None]:
         sys.modules["__main__"] = main
 
 
-class Seat:
-    """`waiting` are assignments not sent yet; `busy` is the ticket being worked on. A client does one at a time."""
+class ClientProcess:
+    """`waiting` are tickets not sent yet; `busy` is the one being worked on. A client does one at a time."""
 
-    def __init__(self, client: int, pace: Pace) -> None:
+    def __init__(self, client: int, slowdown: Slowdown) -> None:
         self.client = client
-        self.pace = pace
-        self.waiting: deque[Assignment] = deque()
+        self.slowdown = slowdown
+        self.waiting: deque[Dispatch] = deque()
         self.busy: int | None = None
         self.ready = False
-        self.deaths = 0
+        self.failures = 0
         self.process: BaseProcess | None = None
         self._writer: asyncio.StreamWriter | None = None
 
-    async def start(self, shard: ClientShard, rehearsal: np.ndarray) -> asyncio.StreamReader:
-        """Start the process with its shard at the other end of a line that has no name: nobody else can be on it."""
+    async def start(self, shard: ClientShard, warm_up_params: np.ndarray) -> asyncio.StreamReader:
+        """Start the process with its shard, connected by a socket pair that has no name: nobody else can use it."""
         ours, theirs = socket.socketpair()
-        context = process_context()
-        self.process = context.Process(  # type: ignore[attr-defined]
-            target=serve,
-            args=(theirs, self.client, shard, self.pace, rehearsal),
+        self.process = process_context().Process(
+            target=run_client,
+            args=(theirs, self.client, shard, self.slowdown, warm_up_params),
             daemon=True,
             name=f"client {self.client}",
         )
-        with _main_left_out(shard):
+        with _without_main_module(shard):
             self.process.start()
         theirs.close()
         reader, self._writer = await asyncio.open_connection(sock=ours)
         return reader
 
-    def give(self, assignment: Assignment) -> None:
-        self.waiting.append(assignment)
-        self.send_next()
+    def send_next(self, session: LiveSession) -> None:
+        """Send the next ticket that is still in flight, if the process is ready and has nothing to do."""
+        while self.ready and self.busy is None and self.waiting and self._writer is not None:
+            dispatch = self.waiting.popleft()
+            if session.is_in_flight(dispatch.ticket):
+                self.busy = dispatch.ticket
+                self._writer.writelines(encode(*session.make_task(dispatch)))
 
-    def send_next(self) -> None:
-        """Send what is next, if the client is there and has nothing to do."""
-        if self.ready and self.busy is None and self.waiting and self._writer is not None:
-            job = self.waiting.popleft()
-            self.busy = job.ticket
-            task = Task(job.session, job.ticket, job.base_version, job.work, job.key, dtype_name(job.params.dtype))
-            self._writer.writelines(encode(task, job.params))
-
-    def hang_up(self) -> None:
-        """Close the line and end the process, whatever it is doing."""
+    def stop(self) -> None:
+        """Close the connection and end the process, whatever it is doing."""
         self.ready, self.busy = False, None
         if self._writer is not None:
             self._writer.close()

@@ -1,4 +1,4 @@
-"""A client: a process that holds its own data, trains what it is sent, and sends back what came of it."""
+"""What a client process does: it holds its own data, trains what it is sent, and sends back the result."""
 
 from __future__ import annotations
 
@@ -13,87 +13,77 @@ import numpy as np
 
 from asyncfed.core.record import Record
 from asyncfed.core.types import Work
-from asyncfed.live.wire import (
-    PREFIX_BYTES,
-    Hello,
-    Message,
-    Result,
-    Task,
-    array_in,
-    dtype_name,
-    encode,
-    lengths,
-    message_in,
-)
+from asyncfed.live.client_task import train_task
+from asyncfed.live.wire import PREFIX_BYTES, Hello, Message, Task, decode_array, decode_header, decode_prefix, encode
 from asyncfed.problems.protocol import ClientShard
 
 
-class Pace(Record):
-    """How slow a client pretends to be: a job takes `slowness` times what it takes, and that at least `seconds`."""
+class Slowdown(Record):
+    """How slow a client is made: a task takes `factor` times what it takes, and that at least `min_seconds`."""
 
-    slowness: float = 1.0
-    seconds: float = 0.0
+    factor: float = 1.0
+    min_seconds: float = 0.0
 
-    def rest(self, worked: float) -> float:
+    def seconds_to_sleep(self, worked: float) -> float:
         """How long to sleep after so many seconds of work.
 
-        >>> Pace(slowness=10.0, seconds=0.1).rest(0.02)
+        >>> Slowdown(factor=10.0, min_seconds=0.1).seconds_to_sleep(0.02)
         0.98
         """
-        return self.slowness * max(worked, self.seconds) - worked
+        return self.factor * max(worked, self.min_seconds) - worked
 
 
-def serve(line: socket.socket, client: int, shard: ClientShard, pace: Pace, rehearsal: np.ndarray) -> None:
-    """Work until the server hangs up. A first training takes longer than others: it is done before saying hello."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the server, which tells us
-    threading.Thread(target=_leave_with_parent, daemon=True).start()
+def run_client(
+    connection: socket.socket, client: int, shard: ClientShard, slowdown: Slowdown, warm_up_params: np.ndarray
+) -> None:
+    """Train what arrives until the server closes the connection.
+
+    A process's first training takes longer than others, so that one is done, on `warm_up_params`, before the hello.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the server, which ends its clients
+    threading.Thread(target=_exit_with_parent, daemon=True).start()
+
+    def pause(worked: float) -> None:
+        time.sleep(max(0.0, slowdown.seconds_to_sleep(worked)))
+
     try:
-        shard.train(rehearsal, Work(), 0)
-        _send(line, Hello(client))
-        while (received := _receive(line)) is not None:
-            task, params = received
-            begun = time.monotonic()
-            trained = shard.train(params, task.work, task.key)
-            time.sleep(max(0.0, pace.rest(time.monotonic() - begun)))
-            duration = time.monotonic() - begun
-            _send(
-                line,
-                Result(task.session, task.ticket, duration, shard.num_examples, dtype_name(trained.dtype)),
-                trained,
-            )
+        shard.train(warm_up_params, Work(), 0)
+        _send(connection, Hello(client))
+        while (received := _receive(connection)) is not None:
+            _send(connection, *train_task(shard, *received, time.monotonic, pause))
     except (ConnectionError, TimeoutError):
-        pass  # the server is gone, and so are we
+        pass  # the server is gone, so there is nothing left to do
 
 
-def _leave_with_parent() -> None:
-    """A server that was killed cannot ask anybody to stop."""
+def _exit_with_parent() -> None:
+    """A server that was killed cannot end its clients."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         parent.join()
         os._exit(1)
 
 
-def _send(line: socket.socket, message: Message, array: np.ndarray | None = None) -> None:
+def _send(connection: socket.socket, message: Message, array: np.ndarray | None = None) -> None:
     for piece in encode(message, array):
-        line.sendall(piece)
+        connection.sendall(piece)
 
 
-def _receive(line: socket.socket) -> tuple[Task, np.ndarray] | None:
-    prefix = _exactly(line, PREFIX_BYTES)
+def _receive(connection: socket.socket) -> tuple[Task, np.ndarray] | None:
+    prefix = _read_exactly(connection, PREFIX_BYTES)
     if not prefix:
         return None
-    header, body = lengths(bytes(prefix), most_body_bytes=2**62)  # the server is the one we were started by
-    task = message_in(_exactly(line, header))
+    header, body = decode_prefix(bytes(prefix), max_body_bytes=2**62)  # the server is the one that started this process
+    task = decode_header(_read_exactly(connection, header))
     assert isinstance(task, Task)
-    return task, array_in(task.dtype, _exactly(line, body))
+    return task, decode_array(task.dtype, _read_exactly(connection, body))
 
 
-def _exactly(line: socket.socket, count: int) -> bytearray:
-    """So many bytes, or nothing if the other end has hung up."""
+def _read_exactly(connection: socket.socket, count: int) -> bytearray:
+    """So many bytes, or none if the other end has closed the connection."""
     received = bytearray(count)
     view, done = memoryview(received), 0
     while done < count:
-        got = line.recv_into(view[done:])
+        got = connection.recv_into(view[done:])
         if not got:
             return bytearray()
         done += got

@@ -9,19 +9,24 @@ from typing import cast
 
 from asyncfed.core.errors import ConfigError
 from asyncfed.core.record import Config
-from asyncfed.live.engine_protocol import Orders
-from asyncfed.live.local.client_program import Pace
-from asyncfed.live.local.server_loop import Hub
+from asyncfed.live.engine_protocol import EngineControl
+from asyncfed.live.local.client_program import Slowdown
+from asyncfed.live.local.server_loop import ServerLoop
 from asyncfed.live.session import LiveSession
 from asyncfed.problems.protocol import Problem, ShardedProblem
 
 
 class LocalEngine(Config, tag_field="kind", tag="local"):
-    """Every client a process of this machine.
+    """Runs every client as a process of this machine.
 
-    `slow` makes clients slower for a demonstration: `((3, 10.0),)` is client 3, ten times. `task_seconds` is the least
-    time any job takes. When interrupted, the server waits `drain_seconds` for what is being computed. A process that
-    ends is started anew; one that ends `restarts` times in a row without an answer is given up.
+    Args:
+        slow: Clients to be slowed down for a demonstration, as (client, factor): `((3, 10.0),)` makes client 3 take ten
+            times as long; factors are 1 or more.
+        task_seconds: The least time any task takes, in seconds; 0 or more.
+        drain_seconds: How long an interrupted server waits for what is being computed, in seconds; 0 or more.
+        start_seconds: How long processes may take to start, in seconds; 0 or more.
+        restarts: A process that ends is started again; one that ends more often than this in a row, without an answer,
+            has left; 0 or more.
     """
 
     slow: tuple[tuple[int, float], ...] = ()
@@ -39,6 +44,7 @@ class LocalEngine(Config, tag_field="kind", tag="local"):
                 raise ConfigError(f"{name} is {getattr(self, name)}; it must be zero or a positive number.")
 
     def check(self, problem: Problem) -> None:
+        """Refuse a problem whose clients cannot be given their own data alone, and settings for clients it has not."""
         wrong = [client for client, _ in self.slow if not 0 <= client < problem.num_clients]
         if wrong:
             raise ConfigError(f"slow names client {wrong[0]}; clients are numbered 0 to {problem.num_clients - 1}.")
@@ -49,11 +55,13 @@ class LocalEngine(Config, tag_field="kind", tag="local"):
             )
 
     def absent(self, num_clients: int) -> tuple[int, ...]:
-        """Nobody: the run begins when all processes are there."""
+        """None: the run begins when all processes are ready."""
         return ()
 
-    def pace(self, client: int) -> Pace:
-        return Pace(dict(self.slow).get(client, 1.0), self.task_seconds)
+    def slowdown(self, client: int) -> Slowdown:
+        """How slow this client is made."""
+        return Slowdown(dict(self.slow).get(client, 1.0), self.task_seconds)
 
-    def drive(self, session: LiveSession, problem: Problem, begin: Callable[[], None], orders: Orders) -> None:
-        asyncio.run(Hub(self, session, cast(ShardedProblem, problem), orders).run(begin))
+    def drive(self, session: LiveSession, problem: Problem, begin: Callable[[], None], control: EngineControl) -> None:
+        """Start the processes and run the session with them until it is finished or `control` says stop."""
+        asyncio.run(ServerLoop(self, session, cast(ShardedProblem, problem), control).run(begin))

@@ -1,4 +1,4 @@
-"""Imported once by the process that clients are forked from: they then find all modules and kernels loaded."""
+"""Imported once by the process that clients are forked from: they then find modules and kernels loaded."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The server of a live run on one machine: lines to the clients' processes, the wall clock, and one session.
+"""ServerLoop: the connections to the clients' processes, the wall clock, and one session between them.
 
-All that came in since the last turn of the loop shares one commit; only then is new work sent out.
+All that arrived since the last turn of the event loop shares one commit; only then are new tickets sent.
 """
 
 from __future__ import annotations
@@ -12,11 +12,10 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from asyncfed.core.errors import ProtocolError
-from asyncfed.live.checks import Reply
-from asyncfed.live.engine_protocol import Orders
-from asyncfed.live.local.client_process import Seat
+from asyncfed.live.engine_protocol import EngineControl
+from asyncfed.live.local.client_process import ClientProcess
 from asyncfed.live.session import LiveSession
-from asyncfed.live.wire import PREFIX_BYTES, Hello, Result, Task, WireError, array_in, lengths, message_in
+from asyncfed.live.wire import PREFIX_BYTES, Hello, Result, Task, WireError, decode_array, decode_header, decode_prefix
 from asyncfed.problems.protocol import ShardedProblem
 
 if TYPE_CHECKING:
@@ -24,53 +23,57 @@ if TYPE_CHECKING:
 
     from asyncfed.live.local.local_engine import LocalEngine
 
-LOOK_SECONDS = 0.1
+TICK_SECONDS = 0.1
 
 
-class Hub:
-    """Seats for all clients around one session."""
+class ServerLoop:
+    """Starts a process for every client, and passes messages between them and the session until the run is over."""
 
-    def __init__(self, engine: LocalEngine, session: LiveSession, problem: ShardedProblem, orders: Orders) -> None:
+    def __init__(
+        self, engine: LocalEngine, session: LiveSession, problem: ShardedProblem, control: EngineControl
+    ) -> None:
         self._engine = engine
         self._session = session
         self._problem = problem
-        self._orders = orders
-        self._seats = {client: Seat(client, engine.pace(client)) for client in range(problem.num_clients)}
-        self._most_bytes = problem.num_params * problem.dtype.itemsize
-        self._rehearsal = problem.init(0)
-        self._listeners: set[asyncio.Task[None]] = set()
+        self._control = control
+        self._clients = {
+            client: ClientProcess(client, engine.slowdown(client)) for client in range(problem.num_clients)
+        }
+        self._max_body_bytes = problem.num_params * problem.dtype.itemsize
+        self._warm_up_params = problem.init(0)
+        self._readers: set[asyncio.Task[None]] = set()
         self._began = 0.0
         self._running = False
         self._draining = False
-        self._flush_waits = False
+        self._commit_scheduled = False
         self._failure: BaseException | None = None
         self._over = asyncio.Event()
 
     async def run(self, begin: Callable[[], None]) -> None:
-        """From the first process to the last."""
+        """Start the processes, call `begin` when all are ready, run the session, and end the processes."""
         try:
-            await asyncio.gather(*(self._seat(seat) for seat in self._seats.values()))
-            if not await self._everybody_ready():
+            await asyncio.gather(*(self._start(client) for client in self._clients.values()))
+            if not await self._wait_until_ready():
                 return
             begin()
             self._began = time.monotonic() - self._session.state.elapsed
             self._running = True
-            self._flush()
+            self._commit_and_send()
             while not self._over.is_set():
-                await self._turn()
+                await self._tick()
             if self._failure is not None:
                 raise self._failure
         finally:
             self._running = False
-            for seat in self._seats.values():
-                seat.hang_up()
-            await asyncio.gather(*self._listeners, return_exceptions=True)
+            for client in self._clients.values():
+                client.stop()
+            await asyncio.gather(*self._readers, return_exceptions=True)
 
-    async def _everybody_ready(self) -> bool:
-        """Wait for all hellos. False if the run was interrupted before that."""
+    async def _wait_until_ready(self) -> bool:
+        """Wait for every client's hello. False if the run was interrupted before that."""
         latest = time.monotonic() + self._engine.start_seconds
-        while missing := [seat.client for seat in self._seats.values() if not seat.ready]:
-            if self._orders.stop():
+        while missing := [client.client for client in self._clients.values() if not client.ready]:
+            if self._control.stop_requested():
                 return False
             if time.monotonic() > latest or self._failure is not None:
                 raise self._failure or ProtocolError(
@@ -80,26 +83,26 @@ class Hub:
             await asyncio.sleep(0.01)
         return True
 
-    async def _turn(self) -> None:
-        """What is done ten times a second, whether or not anything comes in."""
+    async def _tick(self) -> None:
+        """What is done ten times a second, whether or not a message arrives."""
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._over.wait(), LOOK_SECONDS)
+            await asyncio.wait_for(self._over.wait(), TICK_SECONDS)
         for client in self._session.expire(self._now()):
-            await self._replace(self._seats[client], "")
-        self._flush()
-        self._orders.look()
-        if self._orders.stop() and not self._draining:
+            await self._restart(self._clients[client], None)
+        self._commit_and_send()
+        self._control.report_progress()
+        if self._control.stop_requested() and not self._draining:
             self._draining = True
             await self._drain()
 
     async def _drain(self) -> None:
-        """Take what is being computed, for a while; send nothing more."""
+        """Accept what is being computed, for `drain_seconds` at most; send nothing more."""
         latest = time.monotonic() + self._engine.drain_seconds
-        while any(seat.busy is not None for seat in self._seats.values()) and time.monotonic() < latest:
+        while any(client.busy is not None for client in self._clients.values()) and time.monotonic() < latest:
             if self._over.is_set():
                 return
             await asyncio.sleep(0.02)
-        self._flush()
+        self._commit_and_send()
         self._over.set()
 
     def _now(self) -> float:
@@ -107,101 +110,103 @@ class Hub:
 
     # ---- processes -------------------------------------------------------------------------------------------
 
-    async def _seat(self, seat: Seat) -> None:
-        reader = await seat.start(self._problem.shard(seat.client), self._rehearsal)
-        listener = asyncio.create_task(self._listen(seat, seat.process, reader))
-        self._listeners.add(listener)
-        listener.add_done_callback(self._listeners.discard)
+    async def _start(self, client: ClientProcess) -> None:
+        stream = await client.start(self._problem.shard(client.client), self._warm_up_params)
+        reader = asyncio.create_task(self._read_messages(client, client.process, stream))
+        self._readers.add(reader)
+        reader.add_done_callback(self._readers.discard)
 
-    async def _replace(self, seat: Seat, reason: str) -> None:
-        """The process is gone or of no use. What it had in hand is lost; its successor gets what had waited."""
-        session, now, ticket = self._session, self._now(), seat.busy
-        seat.hang_up()
-        if ticket is not None and reason:
-            session.lose(ticket, reason, now)
-        seat.deaths += 1
-        if seat.deaths > self._engine.restarts:
-            session.leave(seat.client, f"its process ended {seat.deaths} times in a row without an answer", now)
-        self._stop_if_deserted()
-        self._flush()
-        if seat.client in session.clients and not session.finished and not self._draining:
-            await self._seat(seat)
+    async def _restart(self, client: ClientProcess, loss_reason: str | None) -> None:
+        """Replace a process that ended or hangs. The ticket it worked on is lost; the new one gets those that waited.
 
-    def _stop_if_deserted(self) -> None:
+        `loss_reason` is None if the session has lost the ticket already.
+        """
+        session, now, ticket = self._session, self._now(), client.busy
+        client.stop()
+        if ticket is not None and loss_reason is not None:
+            session.lose(ticket, loss_reason, now)
+        client.failures += 1
+        if client.failures > self._engine.restarts:
+            session.leave(client.client, f"its process ended {client.failures} times in a row without an answer", now)
+        self._halt_without_clients()
+        self._commit_and_send()
+        if client.client in session.clients and not session.finished and not self._draining:
+            await self._start(client)
+
+    def _halt_without_clients(self) -> None:
         if not len(self._session.clients):
             self._session.halt("starved: no client is left", self._now())
 
     # ---- messages --------------------------------------------------------------------------------------------
 
-    async def _listen(self, seat: Seat, process: BaseProcess | None, reader: asyncio.StreamReader) -> None:
-        """Read the messages of one process until its line ends. By then another one may have taken the seat."""
+    async def _read_messages(
+        self, client: ClientProcess, process: BaseProcess | None, stream: asyncio.StreamReader
+    ) -> None:
+        """Read what one process sends until its connection ends. By then another may have taken its place."""
         try:
             while True:
-                await self._take_one(seat, reader)
+                await self._read_message(client, stream)
         except (asyncio.IncompleteReadError, ConnectionError):
-            if seat.process is process:
-                await self._lost_line(seat, "its process ended")
+            if client.process is process:
+                await self._handle_disconnect(client, "its process ended")
         except WireError as error:
-            if seat.process is process:
+            if client.process is process:
                 if self._running:
-                    self._session.unreadable(seat.client, str(error), self._now())
-                    seat.busy = None
-                await self._lost_line(seat, "")
-        except Exception as error:  # a full disk, a defect: the run stops, and says so
+                    self._session.refuse_unreadable(client.client, str(error), self._now())
+                    client.busy = None
+                await self._handle_disconnect(client, None)
+        except Exception as error:  # a full disk, a defect: the run stops with this error
             self._failure = error
             self._over.set()
 
-    async def _lost_line(self, seat: Seat, reason: str) -> None:
+    async def _handle_disconnect(self, client: ClientProcess, loss_reason: str | None) -> None:
         if self._running and not self._session.finished:
-            await self._replace(seat, reason)
-        elif not self._running and not seat.ready:
-            self._failure = ProtocolError(f"the process of client {seat.client} ended before it was ready.")
+            await self._restart(client, loss_reason)
+        elif not self._running and not client.ready:
+            self._failure = ProtocolError(f"the process of client {client.client} ended before it was ready.")
 
-    async def _take_one(self, seat: Seat, reader: asyncio.StreamReader) -> None:
-        header_bytes, body_bytes = lengths(await reader.readexactly(PREFIX_BYTES), self._most_bytes)
-        message = message_in(await reader.readexactly(header_bytes))
-        body = await reader.readexactly(body_bytes)
-        if isinstance(message, Task) or (isinstance(message, Hello) and message.client != seat.client):
-            raise WireError(f"client {seat.client} sent {type(message).__name__}, which is not for it to say.")
+    async def _read_message(self, client: ClientProcess, stream: asyncio.StreamReader) -> None:
+        header_bytes, body_bytes = decode_prefix(await stream.readexactly(PREFIX_BYTES), self._max_body_bytes)
+        message = decode_header(await stream.readexactly(header_bytes))
+        body = await stream.readexactly(body_bytes)
+        if isinstance(message, Task) or (isinstance(message, Hello) and message.client != client.client):
+            raise WireError(f"client {client.client} sent a {type(message).__name__} that it may not send.")
         if isinstance(message, Hello):
-            seat.ready = True
+            client.ready = True
         else:
-            self._take(seat, message, body)
-        self._flush_soon()
+            self._handle_result(client, message, body)
+        self._schedule_commit()
 
-    def _take(self, seat: Seat, result: Result, body: bytes) -> None:
+    def _handle_result(self, client: ClientProcess, result: Result, body: bytes) -> None:
         if not self._running:
             return
-        params = array_in(result.dtype, body)
-        reply = Reply(
-            result.session, result.ticket, seat.client, params, result.duration, result.num_examples, result.metrics
-        )
-        self._session.accept(reply, self._now())
-        seat.deaths = 0
-        if result.ticket == seat.busy:
-            seat.busy = None
+        self._session.accept(client.client, result, decode_array(result.dtype, body), self._now())
+        client.failures = 0
+        if result.ticket == client.busy:
+            client.busy = None
 
-    def _flush_soon(self) -> None:
-        if not self._flush_waits:
-            self._flush_waits = True
-            asyncio.get_running_loop().call_soon(self._flush)
+    def _schedule_commit(self) -> None:
+        if not self._commit_scheduled:
+            self._commit_scheduled = True
+            asyncio.get_running_loop().call_soon(self._commit_and_send)
 
-    def _flush(self) -> None:
-        """Commit what happened; then, and not before, hand out what follows from it."""
-        self._flush_waits = False
+    def _commit_and_send(self) -> None:
+        """Commit what happened; then, and not before, send the tickets that follow from it."""
+        self._commit_scheduled = False
         if not self._running or self._over.is_set():
             return
+        session = self._session
         try:
-            self._stop_if_deserted()
-            assignments = self._session.commit(self._now())
+            self._halt_without_clients()
+            dispatches = session.commit(self._now())
         except Exception as error:
             self._failure = error
             self._over.set()
             return
-        for assignment in assignments:
-            self._seats[assignment.client].waiting.append(assignment)
+        for dispatch in dispatches:
+            self._clients[dispatch.client].waiting.append(dispatch)
         if not self._draining:
-            for seat in self._seats.values():
-                seat.send_next()
-        if self._session.finished:
+            for client in self._clients.values():
+                client.send_next(session)
+        if session.finished:
             self._over.set()

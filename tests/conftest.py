@@ -163,3 +163,34 @@ def naive_afl():
         return x, merges
 
     return simulate
+
+
+@pytest.fixture
+def three_clients(small):
+    """An experiment for real processes: three clients, all at work."""
+
+    def make(updates=30, clients=3, **how):
+        work = Work(epochs=1, batch_size=4, learning_rate=0.01)
+        settings = {
+            "num_clients": clients,
+            "data": PaperRegression(num_samples=8 * clients),
+            "strategy": AFL(concurrency=clients, aggregate="mixing", work=work),
+            "budget": Budget(updates=updates),
+        }
+        return small(**{**settings, **how})
+
+    return make
+
+
+@pytest.fixture
+def check_whole(events):
+    """`check_whole(path, updates)`: every version is there once, no ticket was merged twice, and it can be replayed."""
+
+    def check(path, updates):
+        merges = events(af.load(path), "merge")
+        assert [row.version for row in merges] == list(range(1, updates + 1))
+        assert len({row.ticket for row in merges}) == updates
+        verification = af.verify(path)
+        assert verification.ok, verification.lines
+
+    return check

@@ -1,0 +1,109 @@
+"""The server's loop with real processes. The runs are small: what costs time is starting processes."""
+
+import numpy as np
+from tests.live.mischief import MischievousProblem, SpyingProblem, fail, hang, kill_self, oversize, poison
+
+from asyncfed.core.types import Work
+from asyncfed.live.checks import Limits
+from asyncfed.live.local.local_engine import LocalEngine
+from asyncfed.runs.live import run_live
+from asyncfed.strategies import AFL
+from asyncfed.strategies.samplers import UniformAll
+
+WORK = Work(epochs=1, batch_size=4, learning_rate=0.01)
+PATIENT = LocalEngine(task_seconds=0.02)  # slow enough for a process to come back before the run is over
+
+
+def test_others_are_merged_while_a_slow_client_works(three_clients, tmp_path, events):
+    engine = LocalEngine(slow=((1, 10.0),), task_seconds=0.01)
+    run = run_live(three_clients(60), engine=engine, out=tmp_path / "live.sqlite")
+    merges = run.participation()
+    assert merges[1] >= 1
+    assert merges[0] > 3 * merges[1]
+    assert merges[2] > 3 * merges[1]
+    slow = [row.a for row in events(run, "report") if row.client == 1]
+    assert min(slow) >= 0.1
+
+
+def test_a_busy_client_may_be_handed_more_and_does_it_in_order(three_clients, tmp_path, events, check_whole):
+    path = tmp_path / "live.sqlite"
+    strategy = AFL(concurrency=6, sampler=UniformAll(), aggregate="mixing", work=WORK)
+    run = run_live(three_clients(60, strategy=strategy), out=path)
+    for client in range(3):
+        tickets = [row.ticket for row in events(run, "report") if row.client == client]
+        assert tickets == sorted(tickets)
+    check_whole(path, 60)
+
+
+def test_every_process_is_sent_one_shard(three_clients, tmp_path):
+    experiment = three_clients(5)
+    spy = SpyingProblem(experiment.problem())
+    run_live(experiment, problem=spy, out=tmp_path / "live.sqlite")
+    assert spy.shards_sent == [0, 1, 2]
+
+
+def test_a_killed_client_is_noticed_its_ticket_lost_and_it_comes_back(three_clients, tmp_path, events, check_whole):
+    path, experiment = tmp_path / "live.sqlite", three_clients(200)
+    problem = MischievousProblem(experiment.problem(), 1, kill_self, tmp_path / "killed")
+    run = run_live(experiment, engine=PATIENT, problem=problem, out=path)
+    (lost,) = events(run, "lost")
+    assert (lost.client, lost.detail) == (1, '"its process ended"')
+    assert problem.shards_sent == [0, 1, 2, 1]
+    back = [row for row in events(run, "report") if row.client == 1 and row.seq > lost.seq]
+    assert back
+    check_whole(path, 200)
+
+
+def test_a_hanging_client_loses_its_ticket_and_is_replaced(three_clients, tmp_path, events, check_whole):
+    path, experiment = tmp_path / "live.sqlite", three_clients(500)
+    problem = MischievousProblem(experiment.problem(), 1, hang, tmp_path / "hung")
+    run = run_live(experiment, engine=PATIENT, problem=problem, out=path, limits=Limits(ticket_seconds=1.0))
+    lost = events(run, "lost")
+    assert {(row.client, row.detail) for row in lost} == {(1, '"no answer within 1 s"')}
+    assert problem.shards_sent == [0, 1, 2] + [1] * len(lost)  # more than one if the machine is slow to start another
+    check_whole(path, 500)
+
+
+def test_a_client_that_sends_nonsense_is_set_aside_and_the_rest_go_on(three_clients, tmp_path, events, check_whole):
+    path, experiment = tmp_path / "live.sqlite", three_clients(60)
+    problem = MischievousProblem(experiment.problem(), 1, poison)
+    run = run_live(experiment, problem=problem, out=path, limits=Limits(faults=3))
+    assert [row.client for row in events(run, "refused")] == [1, 1, 1]
+    assert [row.client for row in events(run, "leave")] == [1]
+    assert np.isfinite(run.params).all()
+    check_whole(path, 60)
+
+
+def test_a_body_too_long_is_not_read_and_the_process_is_replaced(three_clients, tmp_path, events, check_whole):
+    path, experiment = tmp_path / "live.sqlite", three_clients(200)
+    problem = MischievousProblem(experiment.problem(), 1, oversize, tmp_path / "sent")
+    run = run_live(experiment, engine=PATIENT, problem=problem, out=path)
+    (refused,) = events(run, "refused")
+    assert "880 bytes; at most 88 are read" in refused.detail
+    assert problem.shards_sent == [0, 1, 2, 1]
+    check_whole(path, 200)
+
+
+def test_a_process_that_keeps_dying_is_given_up(three_clients, tmp_path, events, check_whole):
+    path, experiment = tmp_path / "live.sqlite", three_clients(300)
+    problem = MischievousProblem(experiment.problem(), 1, kill_self, at=2)
+    run = run_live(experiment, engine=LocalEngine(restarts=1, task_seconds=0.03), problem=problem, out=path)
+    (left,) = events(run, "leave")
+    assert "ended 2 times in a row" in left.detail
+    check_whole(path, 300)
+
+
+def test_a_run_without_anybody_left_ends(three_clients, tmp_path):
+    experiment = three_clients(50, clients=1)
+    problem = MischievousProblem(experiment.problem(), 0, kill_self, at=2)
+    run = run_live(experiment, engine=LocalEngine(restarts=0), problem=problem, out=tmp_path / "live.sqlite")
+    assert run.verdict == "starved"
+
+
+def test_of_an_exception_in_a_clients_training_the_journal_says_that_its_process_ended(three_clients, tmp_path, events):
+    path, experiment = tmp_path / "live.sqlite", three_clients(150)
+    problem = MischievousProblem(experiment.problem(), 1, fail, tmp_path / "failed")
+    run = run_live(experiment, engine=PATIENT, problem=problem, out=path)
+    (lost,) = events(run, "lost")
+    assert lost.detail == '"its process ended"'
+    assert b"patients" not in path.read_bytes()

@@ -246,7 +246,7 @@ class TestAssumptionChecks:
         assert states["Staleness bounded"] == "no"
         assert check(found, "paper's step").factor > 100
 
-    def test_declared_and_observed_staleness_are_both_told(self):
+    def test_declared_and_observed_staleness_are_both_given(self):
         found = certify(experiment("afl_mixing", max_staleness=4, rounds=5), seeds=1)
         assert check(found, "Staleness").answer.startswith("at most 4 versions; observed")
 
@@ -412,7 +412,7 @@ class TestStrategiesOfOnesOwn:
         assert found.ok
         assert all('no theorem covers the strategy "my_own"' in g.missing for g in found.guarantees)
         assert found.setting.learning_rate == 1e-3
-        assert "Own has no field `sampler`" in found.client_influence.prediction_note
+        assert "Own does not say how it dispatches" in found.client_influence.prediction_note
 
     def test_what_inherits_from_a_shipped_strategy_is_not_taken_for_it(self):
         class Odd(af.strategies.FedAvg, tag_field="kind", tag="odd"):

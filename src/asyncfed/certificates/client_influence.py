@@ -52,9 +52,6 @@ def client_influence(experiment: Experiment, problem: Linear, runs: Sequence[Run
 
 
 def _prediction(experiment: Experiment, problem: Linear) -> tuple[Prediction | None, str]:
-    if getattr(experiment.strategy, "sampler", None) is None:
-        name = type(experiment.strategy).__name__
-        return None, f"none, because {name} has no field `sampler` that says how its clients are drawn"
     try:
         prediction = predicted_participation(experiment, problem.num_examples)
     except AsyncFedError as error:

@@ -30,7 +30,7 @@ def exact_maps(problem: Problem, tickets: Sequence[MergedTicket], optimum: np.nd
     group = max(1, AT_ONCE // len(points))
     for first in range(0, len(tickets), group):
         some = tickets[first : first + group]
-        trained = _trained(problem, some, points, threads)
+        trained = _train_from(problem, some, points, threads)
         matrices = np.swapaxes(trained[:, 1:] - trained[:, :1], 1, 2)
         shrinks = np.linalg.norm(matrices, 2, axis=(1, 2))
         stretches = np.linalg.norm(np.eye(width) - matrices, 2, axis=(1, 2))
@@ -52,7 +52,7 @@ def bounded_maps(
     for first in range(0, len(tickets), AT_ONCE):
         some = tickets[first : first + AT_ONCE]
         offsets = np.linalg.norm(
-            _trained(problem, some, optimum[None].astype(problem.dtype), threads)[:, 0] - optimum, axis=1
+            _train_from(problem, some, optimum[None].astype(problem.dtype), threads)[:, 0] - optimum, axis=1
         )
         for ticket, offset in zip(some, offsets, strict=True):
             rates = _rates(problem, ticket)
@@ -71,7 +71,7 @@ def _rates(problem: Problem, ticket: MergedTicket) -> np.ndarray:
     return np.repeat(work.learning_rate * (np.arange(work.epochs) + 1.0) ** -work.decay, per_epoch)
 
 
-def _trained(problem: Problem, tickets: Sequence[MergedTicket], points: np.ndarray, threads: int) -> np.ndarray:
+def _train_from(problem: Problem, tickets: Sequence[MergedTicket], points: np.ndarray, threads: int) -> np.ndarray:
     """Every ticket's work done from every point: (tickets, points, params), in double precision."""
     count = len(points)
     jobs = Jobs(

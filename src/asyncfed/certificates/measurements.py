@@ -30,7 +30,7 @@ MOST_MULTIPLICATIONS = 2e10
 class MeasuredRun:
     """One run: `trajectory` has the distance at every version; the rest is at the versions that were evaluated.
 
-    `gap` is F(x) − F*; `averaged_gap` that of the averaged model a theorem speaks of, NaN where there is none; `drift`
+    `gap` is F(x) − F*; `averaged_gap` that of the averaged model a theorem bounds, NaN where there is none; `drift`
     is the client drift since the evaluation before, NaN if it was not measured.
     """
 
@@ -144,7 +144,7 @@ def drift_bound(setting: Setting, found: Constants, runs: Sequence[MeasuredRun])
 
 
 def drift_note(theorems: Sequence[Guarantee]) -> str:
-    """What keeps Lemma 6 from being a guarantee here: it asks for what the corrected theorem asks for."""
+    """What keeps Lemma 6 from being a guarantee here: it needs what the corrected theorem needs."""
     theorem = next(g for g in theorems if g.name == CORRECTED)
     if theorem.applies:
         return "Lemma 6 holds here."

@@ -1,6 +1,6 @@
-"""Which theorems may speak of a strategy: its merge rule, its step, how its clients are drawn.
+"""What theorems need to know of a strategy: its merge rule, its step, how its clients are drawn.
 
-`RULES` holds all that is known of the shipped strategies; of any other, a user's own among them, no theorem speaks.
+`RULES` holds all that is known of the shipped strategies; no theorem covers any other, a user's own included.
 """
 
 from __future__ import annotations
@@ -12,11 +12,12 @@ from typing import Any
 from asyncfed.core.record import kind_of, to_plain
 from asyncfed.core.types import Strategy
 from asyncfed.strategies import AFL, CyclicWeightTransfer, FedAsync, FedAvg, FedBuff, PublishedScripts
+from asyncfed.strategies.dispatch import Dispatching
 from asyncfed.theory.setting import ServerRule
 
 ARRIVALS = "merged on arrival, so fast clients come more often and the busy ones cannot be drawn"
-COHORT = "each round's cohort is drawn uniformly when everybody is idle"
-ONE_AT_A_TIME = "one client at a time, drawn uniformly when everybody is idle"
+COHORT = "each round's cohort is drawn uniformly when all clients are idle"
+ONE_AT_A_TIME = "one client at a time, drawn uniformly when all clients are idle"
 
 
 def server_rule(strategy: Strategy, same_sizes: bool = False) -> ServerRule:
@@ -43,20 +44,21 @@ def declared_staleness(strategy: Strategy) -> int | None:
     """The largest staleness the strategy enforces, or None if it sets no bound, or if nothing is known of it."""
     if type(strategy) not in RULES:
         return None
-    if isinstance(strategy, FedAvg | CyclicWeightTransfer) or to_plain(strategy).get("concurrency") == 1:
+    if isinstance(strategy, FedAvg | CyclicWeightTransfer) or tickets_in_flight(strategy) == 1:
         return 0
     if isinstance(strategy, AFL) and strategy.when_stale in ("drop", "wait"):
         return strategy.max_staleness
     return None
 
 
+def tickets_in_flight(strategy: Strategy) -> int | None:
+    """How many tickets a strategy has out at once; None if it does not say so."""
+    return strategy.dispatch.tickets if isinstance(strategy, Dispatching) else None
+
+
 def round_size(strategy: Strategy, num_clients: int) -> int:
     """J: how many updates make a round; for a strategy that does not say so, as many as there are clients."""
-    if isinstance(strategy, FedBuff):
-        return strategy.buffer_size
-    plain = to_plain(strategy)
-    found = plain.get("concurrency") or plain.get("cohort_size") or plain.get("round_length")
-    return found if isinstance(found, int) and found > 0 else num_clients
+    return strategy.round_size(num_clients) if isinstance(strategy, Dispatching) else num_clients
 
 
 def _afl(strategy: Any, uniform: bool) -> ServerRule:
@@ -121,7 +123,7 @@ def _cyclic(strategy: Any, uniform: bool) -> ServerRule:
     return ServerRule("sequential", words, "models", 1.0, 1, False, because, sequential=True)
 
 
-def _published(strategy: Any, uniform: bool) -> ServerRule:
+def _published_scripts(strategy: Any, uniform: bool) -> ServerRule:
     words = "clients never download the server's model"
     return ServerRule(
         "published scripts", words, None, 1.0, strategy.cohort_size, False, "clients train on from their own models"
@@ -138,6 +140,6 @@ RULES: dict[type[Any], Callable[[Any, bool], ServerRule]] = {
     FedAsync: _fedasync,
     FedBuff: _fedbuff,
     CyclicWeightTransfer: _cyclic,
-    PublishedScripts: _published,
+    PublishedScripts: _published_scripts,
 }
 """By class, not by kind: what inherits from a shipped strategy may merge differently, so no theorem covers it."""

@@ -154,12 +154,12 @@ def _enough_rounds(setting: Setting, constants: Constants) -> AssumptionCheck:
     convexity, smoothness = constants.strong_convexity or 0.0, constants.smoothness
     if setting.num_rounds is None or not convexity or smoothness is None or not isfinite(smoothness):
         return AssumptionCheck(question, "unknown", "the theorem does not apply, so it does not say")
-    asked = setting.learning_rate * setting.round_size * setting.most_steps
-    step = min(asked, 1 / (6 * smoothness))
+    planned = setting.learning_rate * setting.round_size * setting.most_steps
+    step = min(planned, 1 / (6 * smoothness))
     needed = rounds_needed(strong_convexity=convexity, effective_step=step)
     enough = bool(
         enough_rounds(strong_convexity=convexity, effective_step=step, last_index=max(0, setting.num_rounds - 1))
     )
-    at = "at this step" if asked <= step else "at the largest admissible step"
+    at = "at this step" if planned <= step else "at the largest admissible step"
     words = f"{setting.num_rounds:,} rounds; {needed:,} are needed {at}"
     return AssumptionCheck(question, "yes" if enough else "no", words)

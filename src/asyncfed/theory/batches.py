@@ -75,8 +75,8 @@ def batch_smoothness(
 def batch_strong_convexity(data: LinearData, batch_size: int | None = None, convex: Array | None = None) -> Array:
     """(C,): every mini-batch loss of the client is at least this strongly convex, whichever rows it drew.
 
-    What the penalty gives: l2, or 0 if the bias goes free. Where a batch is the whole client, μ_c (`convex` (C,) if
-    already known).
+    What the penalty gives: l2, or 0 if the bias is not penalised. Where a batch is the whole client, μ_c (`convex` (C,)
+    if already known).
     """
     whole = data.sizes <= _whole(batch_size)
     if not whole.any():

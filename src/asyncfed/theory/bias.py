@@ -29,7 +29,7 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True, eq=False)
 class Bias:
-    """Who was heard how much, and how far that moves the answer.
+    """How much each client counted, and how far that moves the optimum.
 
     `share` (C,) of the merges, `weight` (C,) of the pull on the model (both sum to 1); `optimum` is x*_p; `gap` is
     F(x*_p) − F(x*), `distance` |x*_p − x*| and `bound` its bound |∇F^p(x*)|/μ, infinite where μ = 0. Where `applies` is
@@ -47,7 +47,7 @@ class Bias:
 
     @property
     def representation(self) -> Array:
-        """Pull relative to an equal one: 2 counts twice as much as it should, 0 was never heard."""
+        """Pull relative to an equal one: 2 counts twice as much as it should, 0 was never merged."""
         return len(self.weight) * self.weight
 
     def most_over(self, count: int = 3) -> list[tuple[int, float]]:
@@ -69,7 +69,7 @@ def merge_shares(counts: ArrayLike) -> Array:
     >>> merge_shares([3, 1]).tolist()
     [0.75, 0.25]
     """
-    return _normalised(np.asarray(counts, dtype=np.float64), "counts")
+    return _normalise(np.asarray(counts, dtype=np.float64), "counts")
 
 
 def effective_weights(
@@ -92,12 +92,12 @@ def effective_weights(
         raise ConfigError(f"there are {owners.size} clients of merges but {pulls.size} weights; give one of each.")
     if owners.size and not 0 <= owners.min() <= owners.max() < num_clients:
         raise ConfigError(f"clients of merges must be 0 … {num_clients - 1}; one is {owners.min()} or {owners.max()}.")
-    return _normalised(np.bincount(owners, weights=pulls, minlength=num_clients), "the weights of the merges")
+    return _normalise(np.bincount(owners, weights=pulls, minlength=num_clients), "the weights of the merges")
 
 
 def weighted_optimum(objective: Objective, weights: ArrayLike) -> Array:
     """x*_p, the minimiser of F^p; `objective` gives the data, the loss and the penalty."""
-    return newton_minimum(replace(objective, client_weights=_normalised(np.asarray(weights, np.float64), "weights")))
+    return newton_minimum(replace(objective, client_weights=_normalise(np.asarray(weights, np.float64), "weights")))
 
 
 def bias_of_weights(
@@ -114,7 +114,7 @@ def bias_of_weights(
     `share` of the merges is only carried along; it is `weight` if not given. `strong_convexity` is μ of F^p (the
     smallest eigenvalue of its Hessian, or the L2 penalty), `optimum` x* if it is known already.
     """
-    p = _normalised(np.asarray(weight, dtype=np.float64), "weight")
+    p = _normalise(np.asarray(weight, dtype=np.float64), "weight")
     fair, pulled = replace(objective, client_weights=None), replace(objective, client_weights=p)
     best = newton_minimum(fair) if optimum is None else np.asarray(optimum, dtype=np.float64)
     reached = newton_minimum(pulled)
@@ -131,7 +131,7 @@ def bias_of_weights(
     )
 
 
-def _normalised(amounts: Array, name: str) -> Array:
+def _normalise(amounts: Array, name: str) -> Array:
     if amounts.ndim != 1 or not np.isfinite(amounts).all() or (amounts < 0).any():
         raise ConfigError(f"{name} must be one finite number per client, zero or more.")
     total = float(amounts.sum())

@@ -1,4 +1,4 @@
-"""What theorems ask of a run: each condition yields a sentence where it fails."""
+"""What theorems require of a run: each condition yields a sentence where it fails."""
 
 from __future__ import annotations
 

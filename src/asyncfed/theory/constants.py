@@ -35,6 +35,45 @@ class Constants:
 
     Variances and smoothnesses of batches are those of `batch_size` rows (None: single rows), drawn afresh without
     replacement. "mean" and "largest" are over clients.
+
+    Attributes:
+        loss: the name of the loss, as in `kernels/losses.py`.
+        num_clients: C, at least 1.
+        num_params: p, features and the bias, if there is one.
+        num_rows: n, rows of all clients together.
+        batch_size: b, rows of a mini-batch; None for single rows.
+        smoothness: L = max_c L_c > 0 (Assumption 1): loss per squared unit of the params, not squared itself.
+        strong_convexity: μ = min_c μ_c ≥ 0 (Assumption 5), not squared; on the ball about x* if a `radius` was given.
+        objective_smoothness: L_F of the mean over clients, not squared; exact for quadratic losses, else an upper
+            bound.
+        objective_strong_convexity: μ_F ≥ 0 of the mean over clients, not squared; exact for quadratic losses, else a
+            lower bound.
+        expected_smoothness: ℒ(b), not squared, the largest over clients.
+        batch_smoothness: L of every mini-batch loss, not squared: none of any client is less smooth, short last
+            batches included.
+        batch_strong_convexity: μ ≥ 0 of every mini-batch loss, not squared: each of every client is at least this
+            strongly convex.
+        optimum: x*, (p,), the minimiser of the objective.
+        optimal_value: F* = F(x*), a loss.
+        start: x_0, (p,).
+        start_value: F(x_0), a loss.
+        start_distance: |x_0 − x*| ≥ 0, not squared.
+        optimum_heterogeneity: ν*² = (1/C) Σ_c |∇F_c(x*)|² ≥ 0, squared (Assumption 4's β*²).
+        largest_optimum_gradient: ν_max = max_c |∇F_c(x*)| ≥ 0, not squared.
+        largest_sample_gradient: max_i |∇f_i(x*)| ≥ 0 over single rows, penalty included, not squared: no mini-batch's
+            mean gradient at x* is longer.
+        phi2: φ² ≥ 0 of Assumption 3, squared.
+        beta2: β² ≥ 0 of Assumption 3, squared.
+        gradient_variance_mean: the mean over clients of δ_c²(x*) ≥ 0, squared.
+        gradient_variance_max: the largest over clients of δ_c²(x*) ≥ 0, squared.
+        start_gradient_variance_mean: the mean over clients of δ_c²(x_0) ≥ 0, squared.
+        start_gradient_variance_max: the largest over clients of δ_c²(x_0) ≥ 0, squared.
+        ball_radius: R ≥ 0 of the ball about x*, as given, not squared.
+        ball_gradient_variance_max: the largest over clients of δ_c² on that ball, squared.
+        uniform_gradient_variance: the largest over clients of Assumption 2's δ_c², valid at every x, squared.
+        largest_subgradient: G = max_i |z_i| ≥ 0, not squared, for the plain hinge.
+        separable: whether some params classify every row correctly.
+        not_applicable: why a number is None, by its name.
     """
 
     loss: str
@@ -43,59 +82,32 @@ class Constants:
     num_rows: int
     batch_size: int | None
     smoothness: float | None
-    """L = max_c L_c (Assumption 1)."""
     strong_convexity: float
-    """μ = min_c μ_c (Assumption 5); on the ball about x* if a `radius` was given."""
     objective_smoothness: float | None
-    """L_F of the mean over clients; exact for quadratic losses, else an upper bound."""
     objective_strong_convexity: float
-    """μ_F of the mean over clients; exact for quadratic losses, else a lower bound."""
     expected_smoothness: float | None
-    """ℒ(b), the largest over clients."""
     batch_smoothness: float | None
-    """No mini-batch loss of any client is less smooth, short last batches included."""
     batch_strong_convexity: float
-    """Every mini-batch loss of every client is at least this strongly convex."""
     optimum: Array | None
-    """x*, (p,)."""
     optimal_value: float | None
-    """F*."""
     start: Array
-    """x_0, (p,)."""
     start_value: float
-    """F(x_0)."""
     start_distance: float | None
-    """|x_0 − x*|, not squared."""
     optimum_heterogeneity: float | None
-    """ν*² = (1/C) Σ |∇F_c(x*)|² (Assumption 4's β*²)."""
     largest_optimum_gradient: float | None
-    """ν_max = max_c |∇F_c(x*)|, not squared."""
     largest_sample_gradient: float | None
-    """max_i |∇f_i(x*)| over single rows, penalty included: no mini-batch's mean gradient at x* is longer."""
     phi2: float | None
-    """φ² of Assumption 3."""
     beta2: float | None
-    """β² of Assumption 3."""
     gradient_variance_mean: float | None
-    """Mean over clients of δ_c²(x*)."""
     gradient_variance_max: float | None
-    """Largest over clients of δ_c²(x*)."""
     start_gradient_variance_mean: float
-    """Mean over clients of δ_c²(x_0)."""
     start_gradient_variance_max: float
-    """Largest over clients of δ_c²(x_0)."""
     ball_radius: float | None
-    """R of the ball about x* that was asked for."""
     ball_gradient_variance_max: float | None
-    """Largest over clients of δ_c² on that ball."""
     uniform_gradient_variance: float | None
-    """Largest over clients of Assumption 2's δ_c², good for every x."""
     largest_subgradient: float | None
-    """G = max_i |z_i|, for the hinge."""
     separable: bool | None
-    """Whether some params get every label right."""
     not_applicable: Mapping[str, str]
-    """Why a number is None, by its name."""
 
 
 def constants(
@@ -107,10 +119,15 @@ def constants(
 ) -> Constants:
     """Every constant of a problem.
 
-    - `batch_size` ≥ 1: rows of a mini-batch; None: single rows. A client with fewer uses all it has, without noise.
-    - `start`: x_0, p numbers; None: zeros.
-    - `s` > 0: the trade between φ² and β², see `dissimilarity`.
-    - `radius` R ≥ 0: also the largest noise, and for losses with labels the strong convexity, on the ball about x*.
+    Args:
+        data: the clients' rows and the loss.
+        batch_size: b ≥ 1, rows of a mini-batch; None: single rows. A client with fewer uses all it has, without noise.
+        start: x_0, p numbers; None: zeros.
+        s: above 0, the trade between φ² and β², see `dissimilarity`.
+        radius: R ≥ 0: also the largest noise, and for losses with labels the strong convexity, on the ball about x*.
+
+    Returns:
+        All constants; those that the problem does not have are None.
 
     >>> data = LinearData.of_clients([([[1], [2], [3]], [1, 2, 2]), ([[-1], [0], [2]], [0, 1, 4])])
     >>> found = constants(data)
@@ -200,7 +217,7 @@ def _noise_about_the_optimum(
         variances = gradient_variance(data, best, batch_size)
         found.update(zip(names, (float(variances.mean()), float(variances.max())), strict=True))
     if radius is None:
-        reasons["ball_gradient_variance_max"] = "No ball was asked for; give its radius."
+        reasons["ball_gradient_variance_max"] = "No radius of a ball was given."
     elif best is None:
         reasons["ball_gradient_variance_max"] = why_no_optimum(data) or ""
     else:

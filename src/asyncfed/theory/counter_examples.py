@@ -1,8 +1,8 @@
 """The smallest examples in which a statement of the paper fails, each measured exactly beside the printed bound.
 
-Where `measured` exceeds `printed` of a `CounterExample` the printed statement is false; `corrected` is what the mended
-statement allows, None where only another algorithm or step would help. Nothing here is random: expectations are
-computed, not sampled.
+Where `measured` exceeds `printed` of a `CounterExample` the printed statement is false; `corrected` is what the
+corrected statement allows, None where only another algorithm or step would help. Nothing here is random: expectations
+are computed, not sampled.
 """
 
 from __future__ import annotations
@@ -161,7 +161,7 @@ def theorem_weights_fail(last_index: int) -> CounterExample:
 
 
 def theorem_short_run(last_index: int) -> CounterExample:
-    """Theorem 1 asks for no minimum of rounds: H = diag(1, 0.01), x_0 = e_1, λ̃ = 1/6, corrected weights.
+    """Theorem 1 requires no minimum of rounds: H = diag(1, 0.01), x_0 = e_1, λ̃ = 1/6, corrected weights.
 
     >>> [theorem_short_run(last).refutes for last in (0, 10)]
     [True, True]

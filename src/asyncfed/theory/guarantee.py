@@ -16,10 +16,19 @@ ROUNDING = 1.0 + 1e-9
 class Guarantee:
     """What one theorem says about a run.
 
-    `missing` are the conditions that fail, the step's aside. `largest_rate` is the largest learning rate for which
-    the theorem would hold if nothing else were missing (None: there is none); an `open_limit` must be kept below, not
-    just met. Where it `applies`, `distance[t]` bounds |x_t − x*| (for "the mean over runs": the root of the mean of its
-    square) and `gap[t]` bounds F − F*, of the averaged model if `averaging`, its ratio of weights, is given.
+    Attributes:
+        name: the theorem's name.
+        says: what it is about, in a few words.
+        covers: "the mean over runs", which a single run may exceed, or "every run".
+        missing: the conditions that fail, except that on the step.
+        rate: the run's own learning rate, above 0.
+        largest_rate: the largest learning rate for which the theorem would hold if nothing else were missing; None if
+            there is none.
+        distance: `distance[t]` bounds |x_t − x*|, not squared; for "the mean over runs" the root of the mean of its
+            square. None where the theorem does not apply or has none.
+        gap: `gap[t]` bounds F − F*, of the averaged model if `averaging` is given.
+        averaging: the ratio of weights of the averaged model.
+        open_limit: the rate must be below `largest_rate`, not equal to it.
     """
 
     name: str
@@ -47,6 +56,7 @@ class Guarantee:
 
     @property
     def applies(self) -> bool:
+        """Whether the theorem covers the run as it is: nothing is missing, and the rate is small enough."""
         factor = self.step_factor
         if factor is None:
             return not self.missing

@@ -143,7 +143,7 @@ class LinearData:
 
     @property
     def smallest_penalty(self) -> float:
-        """The strong convexity the penalty alone gives: l2, or 0 if the bias goes free."""
+        """The strong convexity the penalty alone gives: l2, or 0 if the bias is not penalised."""
         return float(self.penalty.min())
 
     def objective(self, client_weights: Array | None = None) -> Objective:

@@ -65,7 +65,7 @@ def epoch_share(rows: int, batch_size: int, batches: int) -> float:
     """
     if not (batches >= 0 and batch_size >= 1 and batches * batch_size <= rows):
         raise ConfigError(
-            f"{batches} batches of {batch_size} rows do not fit into an epoch of {rows}; ask for fewer or smaller ones."
+            f"{batches} batches of {batch_size} rows do not fit into an epoch of {rows}; take fewer or smaller ones."
         )
     return batches * (rows - batches * batch_size) / (batch_size * max(rows - 1, 1))
 

@@ -54,7 +54,7 @@ def along_models(
     """
     bounds = [float(start_distance)]
     for keep, tickets in zip(keeps, merges, strict=True):
-        arrived = sum(k.weight * _reached(k, bounds) for k in tickets)
+        arrived = sum(k.weight * _bound_reached(k, bounds) for k in tickets)
         bounds.append(min(keep * bounds[-1] + arrived, LARGEST))
     return np.array(bounds)
 
@@ -106,11 +106,11 @@ def along_latest(
         mean = bounds[-1]
         for k, share in zip(tickets, of_tickets, strict=True):
             old = slots.get(k.client, start)
-            slots[k.client] = new = (1.0 - k.weight) * old + k.weight * _reached(k, bounds)
+            slots[k.client] = new = (1.0 - k.weight) * old + k.weight * _bound_reached(k, bounds)
             mean += share * (new - old)
         bounds.append(min(max(mean, 0.0), LARGEST))
     return np.array(bounds)
 
 
-def _reached(merged: Merged, bounds: list[float]) -> float:
+def _bound_reached(merged: Merged, bounds: list[float]) -> float:
     return merged.ticket_map.contraction * bounds[merged.base_version] + merged.ticket_map.offset

@@ -5,7 +5,7 @@ and answered with one new ticket. How often each client is then merged depends o
 
     queued_dispatch   anyone, busy or not; the busy queue it     share_c = chance of being named
     idle_dispatch     an idle client, the finisher included      share_c ∝ P(c busy) / m_c; with J = C it is ∝ 1/m_c
-    cohort_dispatch   nobody, until the whole cohort is back     share_c = 1/C
+    cohort_dispatch   no one, until the whole cohort is back     share_c = 1/C
 
 Staleness counts the merges between a ticket's dispatch and its own merge. In either asynchronous case Little's law,
 with merges as the clock, gives (staleness_c + 1) · share_c = tickets of c in flight just after a dispatch; and who has
@@ -185,7 +185,7 @@ def idle_dispatch(mean_service: ArrayLike, in_flight: int, weights: ArrayLike | 
         share_c = P(c busy) / (m_c · throughput)
         staleness_c = m_c Σ_{d≠c} weight_d e_{J−2}(x without c, d) / e_{J−1}(x without c)
 
-    With in_flight = C everybody is always at work and share_c ∝ 1/m_c. See `_leave_one_out` for how the e_j are found;
+    With in_flight = C all clients always work and share_c ∝ 1/m_c. See `_leave_one_out` for how the e_j are found;
     the answers are exact but for rounding. 100 000 clients with 1 000 tickets take about a second.
 
     >>> thrice_as_fast = idle_dispatch([1.0, 3.0], in_flight=2)
@@ -272,7 +272,7 @@ def _leave_one_out(chance: Array, in_flight: int, weights: Array) -> tuple[Array
 def cohort_dispatch(mean_service: ArrayLike, cohort_size: int) -> Prediction:
     """A cohort of J clients, drawn uniformly without replacement, works; all are merged together when the last is back.
 
-    Everybody's share is 1/C and nothing is stale. A round takes E max of the cohort's durations, here exponential:
+    Every client's share is 1/C and nothing is stale. A round takes E max of the cohort's durations, here exponential:
 
         ∫ 1 − e_J(F_1(t) … F_C(t)) / (C choose J) dt,   F_c(t) = 1 − exp(−t/m_c)
 

@@ -139,12 +139,12 @@ def _eigenvalues(rows: Any, data: LinearData, curvature: Array) -> Array:
     size, d = rows.shape[-2:]
     penalty = data.penalty
     if size < d:
-        rows, penalty = _turned(rows), np.append(np.full(size, float(data.l2)), penalty[d:])
+        rows, penalty = _transpose(rows), np.append(np.full(size, float(data.l2)), penalty[d:])
     matrices = second_moments(rows, bool(data.fit_bias)) * curvature[:, None, None]
     return np.linalg.eigvalsh(matrices + np.diag(penalty))
 
 
-def _turned(rows: Any) -> Array:
+def _transpose(rows: Any) -> Array:
     """U S, (k, n, n), of the stacked X = U S Vᵀ (k, n, d) with n < d: the rows in coordinates of their own span."""
     if rows.ndim == 3:
         products = np.matmul(rows, rows.transpose(0, 2, 1))

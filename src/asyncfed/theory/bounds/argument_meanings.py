@@ -1,4 +1,4 @@
-"""What each argument of the bounds stands for, written once, and put under every function that takes it."""
+"""What each argument of the bounds means, written once, and put under every function that takes it."""
 
 from __future__ import annotations
 
@@ -68,15 +68,15 @@ _fields: dict[type, dict[str, str]] = {}
 """The settings that functions take → field → meaning."""
 
 
-def explained(**other_meanings: str) -> Callable[[Bound], Bound]:
+def explain_arguments(**other_meanings: str) -> Callable[[Bound], Bound]:
     """A decorator that puts the meaning of each argument under a function's docstring, where `help` shows it.
 
-    The argument `setting` is explained field by field; a class is explained like the function that makes it.
+    The argument `setting` is explained field by field, and a class like the function that makes it.
 
     Args:
         other_meanings: argument or field → meaning, where it is another, or more, than that of `MEANINGS`.
 
-    >>> @explained(extra="a number.")
+    >>> @explain_arguments(extra="a number.")
     ... def bound(*, smoothness, extra):
     ...     'A sentence.'
     >>> print(inspect.getdoc(bound))
@@ -94,9 +94,9 @@ def explained(**other_meanings: str) -> Callable[[Bound], Bound]:
                 kind = inspect.get_annotations(function, eval_str=True)[name]
                 lines.append(f"  setting: a `{kind.__name__}`, whose fields are")
                 for field, meaning in _fields[kind].items():
-                    lines += _wrapped(field, other_meanings.get(field, meaning), indent=4)
+                    lines += _wrap(field, other_meanings.get(field, meaning), indent=4)
             else:
-                lines += _wrapped(name, other_meanings.get(name) or MEANINGS[name], indent=2)
+                lines += _wrap(name, other_meanings.get(name) or MEANINGS[name], indent=2)
         if isinstance(function, type):
             _fields[function] = {name: other_meanings.get(name) or MEANINGS[name] for name in _names(function)}
         function.__doc__ = f"{inspect.cleandoc(function.__doc__ or '')}\n\n" + "\n".join(lines)
@@ -109,6 +109,6 @@ def _names(function: Callable[..., Any]) -> list[str]:
     return list(inspect.signature(function).parameters)
 
 
-def _wrapped(name: str, meaning: str, indent: int) -> list[str]:
+def _wrap(name: str, meaning: str, indent: int) -> list[str]:
     start = " " * indent
     return textwrap.wrap(f"{name}: {meaning}", 100, initial_indent=start, subsequent_indent=start + "    ")

@@ -1,4 +1,4 @@
-"""Inequality 5 and Lemmas 1 and 2: elementary facts the proofs stand on, all right as printed."""
+"""Inequality 5 and Lemmas 1 and 2: elementary facts the proofs use, all right as printed."""
 
 from __future__ import annotations
 

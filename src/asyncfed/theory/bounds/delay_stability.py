@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from asyncfed.theory.bounds.argument_meanings import explained
+from asyncfed.theory.bounds.argument_meanings import explain_arguments
 from asyncfed.theory.bounds.arguments import count, number
 
 
@@ -17,7 +17,7 @@ def delay_stability_limit(staleness: int) -> float:
     return 2 * float(np.sin(np.pi / (2 * (2 * count("staleness", staleness) + 1))))
 
 
-@explained()
+@explain_arguments()
 def is_stable(*, effective_step: float, curvature: float, staleness: int) -> bool:
     """Does x_{t+1} = x_t − γ h x_{t−τ} tend to 0? τ is the staleness of every step.
 

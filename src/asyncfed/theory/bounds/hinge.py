@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from numpy.typing import ArrayLike
 
-from asyncfed.theory.bounds.argument_meanings import explained
+from asyncfed.theory.bounds.argument_meanings import explain_arguments
 from asyncfed.theory.bounds.arguments import Curve, as_curve, count, number, whole
 
 
-@explained(effective_step="γ = λ I > 0, for received deltas that are averaged.")
+@explain_arguments(effective_step="γ = λ I > 0, for received deltas that are averaged.")
 def hinge_bound(
     *,
     start_distance_squared: float,

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from asyncfed.theory.bounds.argument_meanings import explained
+from asyncfed.theory.bounds.argument_meanings import explain_arguments
 from asyncfed.theory.bounds.arguments import Curve, curvature, in_range, number
 from asyncfed.theory.bounds.local_rates import each_rate
 
@@ -20,7 +20,7 @@ class LocalMap(NamedTuple):
     stretch: float
 
 
-@explained()
+@explain_arguments()
 def largest_path_learning_rate(*, smoothness: float, strong_convexity: float) -> float:
     """2/(L + μ): up to here one gradient step shrinks distances by 1 − λμ.
 
@@ -30,7 +30,7 @@ def largest_path_learning_rate(*, smoothness: float, strong_convexity: float) ->
     return 2 / sum(curvature(smoothness, strong_convexity))
 
 
-@explained(
+@explain_arguments(
     smoothness="L > 0 of every loss stepped on: each client's, or each mini-batch's.",
     strong_convexity="μ, 0 < μ ≤ L, of every loss stepped on.",
     learning_rate="λ_i, 0 < λ_i ≤ 2/(L + μ): one number, or I of them.",
@@ -57,7 +57,7 @@ def local_map(*, smoothness: float, strong_convexity: float, learning_rate: Arra
     return LocalMap(1 - gain, gain, min(largest * gain / smallest, 2 - gain))
 
 
-@explained(strong_convexity="μ > 0 of every client's loss.")
+@explain_arguments(strong_convexity="μ > 0 of every client's loss.")
 def fixed_point_gap(*, gain: ArrayLike, strong_convexity: float, largest_optimum_gradient: float) -> Curve:
     """An upper bound of b = max_c ‖x* − G_c(x*)‖, how far local training leaves the optimum: (s/μ) max_c ‖∇F_c(x*)‖.
 

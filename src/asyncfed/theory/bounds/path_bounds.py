@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from asyncfed.core.errors import ConfigError
-from asyncfed.theory.bounds.argument_meanings import explained
+from asyncfed.theory.bounds.argument_meanings import explain_arguments
 from asyncfed.theory.bounds.arguments import Curve, number, whole
 from asyncfed.theory.bounds.local_maps import LocalMap, fixed_point_gap, largest_path_learning_rate, local_map
 from asyncfed.theory.bounds.path_deltas import delta_condition, delta_path, largest_delta_learning_rate
@@ -50,7 +50,7 @@ class MConstants(NamedTuple):
     largest_learning_rate: float
 
 
-@explained()
+@explain_arguments()
 def p_constants(setting: PathSetting) -> PConstants:
     """s = 1 − Π(1 − λ_i μ), K = min(L s/μ, 2 − s), ρ = (1 − ηs + η²K²τ)^(1/(1+2τ)) and the floor of P, if η K² τ < s.
 
@@ -81,7 +81,7 @@ def p_constants(setting: PathSetting) -> PConstants:
     return PConstants(gain, stretch, gap, rate, floor, limit)
 
 
-@explained()
+@explain_arguments()
 def p_bound(setting: PathSetting, *, start_distance: float, num_updates: ArrayLike) -> Curve:
     """P: ‖x_t − x*‖ ≤ ρ^t ‖x_0 − x*‖ + b(1 + ηKτ)/(s − ηK²τ), for a server that adds η times each delta.
 
@@ -93,7 +93,7 @@ def p_bound(setting: PathSetting, *, start_distance: float, num_updates: ArrayLi
     return shrinking_ball(p_constants(setting), start_distance, num_updates)
 
 
-@explained()
+@explain_arguments()
 def m_constants(setting: PathSetting) -> MConstants:
     """q = Π(1 − λ_i μ), s = 1 − q, ρ = (1 − αs)^(1/(1+τ)) and the floor b/s of M.
 
@@ -109,7 +109,7 @@ def m_constants(setting: PathSetting) -> MConstants:
     return MConstants(shrink, gain, gap, rate, floor, limit)
 
 
-@explained()
+@explain_arguments()
 def m_bound(setting: PathSetting, *, start_distance: float, num_updates: ArrayLike) -> Curve:
     """M: ‖x_t − x*‖ ≤ ρ^t ‖x_0 − x*‖ + b/s, for a server that mixes received models in, whatever the staleness.
 

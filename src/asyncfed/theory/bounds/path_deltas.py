@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import brentq
 
 from asyncfed.core.errors import ConfigError
-from asyncfed.theory.bounds.argument_meanings import explained
+from asyncfed.theory.bounds.argument_meanings import explain_arguments
 from asyncfed.theory.bounds.arguments import Curve, count, curvature, in_range, number, whole
 from asyncfed.theory.bounds.delayed_sequence import delayed_sequence_rate
 from asyncfed.theory.bounds.local_maps import LocalMap, largest_path_learning_rate, local_map
@@ -29,7 +29,7 @@ class DeltaPath(NamedTuple):
     floor: float
 
 
-@explained(server_step=P_STEP)
+@explain_arguments(server_step=P_STEP)
 def delta_condition(*, gain: float, stretch: float, staleness: int, server_step: float = 1.0) -> float:
     """η K² τ / s: P holds below 1.
 
@@ -41,7 +41,7 @@ def delta_condition(*, gain: float, stretch: float, staleness: int, server_step:
     return step * number("stretch", stretch, above=0) ** 2 * count("staleness", staleness) / own
 
 
-@explained(server_step=P_STEP)
+@explain_arguments(server_step=P_STEP)
 def delta_path(
     *, gain: float, stretch: float, fixed_point_gap: float, staleness: int, server_step: float = 1.0
 ) -> DeltaPath:
@@ -68,7 +68,7 @@ def delta_path(
     return DeltaPath(rate, gap * (1 + server_step * stretch * staleness) / (gain * (1 - ratio)))
 
 
-@explained(server_step=P_STEP)
+@explain_arguments(server_step=P_STEP)
 def delta_path_bound(
     *,
     gain: float,
@@ -96,7 +96,7 @@ def delta_path_bound(
     return np.power(path.rate, whole("num_updates", num_updates)) * start + path.floor
 
 
-@explained(server_step=P_STEP)
+@explain_arguments(server_step=P_STEP)
 def largest_delta_learning_rate(
     *,
     smoothness: float,

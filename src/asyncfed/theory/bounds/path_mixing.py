@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from asyncfed.theory.bounds.argument_meanings import explained
+from asyncfed.theory.bounds.argument_meanings import explain_arguments
 from asyncfed.theory.bounds.arguments import Curve, count, number, whole
 from asyncfed.theory.bounds.windows import merges, window_maximum
 
@@ -24,7 +24,7 @@ class MixingPath(NamedTuple):
     floor: float
 
 
-@explained()
+@explain_arguments()
 def mixing_path(*, gain: float, fixed_point_gap: float, staleness: int, mixing: float = 1.0) -> MixingPath:
     """ρ = (1 − αs)^(1/(1+τ)) and the floor b/s. `m_constants` does it from L, μ, λ and I.
 
@@ -37,7 +37,7 @@ def mixing_path(*, gain: float, fixed_point_gap: float, staleness: int, mixing: 
     return MixingPath(rate, number("fixed_point_gap", fixed_point_gap, at_least=0) / own)
 
 
-@explained()
+@explain_arguments()
 def mixing_path_bound(
     *,
     gain: float,

@@ -5,13 +5,13 @@ from __future__ import annotations
 from numpy.typing import ArrayLike
 
 from asyncfed.core.errors import ConfigError
-from asyncfed.theory.bounds.argument_meanings import explained
+from asyncfed.theory.bounds.argument_meanings import explain_arguments
 from asyncfed.theory.bounds.arguments import Curve, as_curve, cohort, curvature, in_range, number
 from asyncfed.theory.bounds.sampling import variance_without_replacement
 from asyncfed.theory.bounds.step_condition import largest_paper_learning_rate
 
 
-@explained(
+@explain_arguments(
     client_drift="ΣΣ E‖x_{c,i} − x‖² ≥ 0, squared, over the J clients and I local steps; which x, see above. A number "
     "or an array."
 )
@@ -60,7 +60,7 @@ def round_recursion(
     return as_curve(kept + 4 * step**2 * noise - gained + drifted)
 
 
-@explained()
+@explain_arguments()
 def client_drift_bound(
     *,
     smoothness: float,
@@ -91,12 +91,12 @@ def client_drift_bound(
 
 
 def paper_rate(learning_rate: float, smoothness: float, cohort_size: int, local_steps: int, check_step: bool) -> float:
-    """λ, refused above 1/(6LJI) unless told not to check."""
+    """λ, refused above 1/(6LJI) if `check_step`."""
     limit = largest_paper_learning_rate(smoothness=smoothness, cohort_size=cohort_size, local_steps=local_steps)
     rate = number("learning_rate", learning_rate, above=0)
     if check_step and rate > limit * (1 + 1e-12):
         raise ConfigError(
-            f"learning_rate is {rate:.6g}, but the lemma asks for at most 1/(6 L J I) = {limit:.6g}. "
-            f"Divide it by {rate / limit:.4g}, or look at the formula alone with check_step=False."
+            f"learning_rate is {rate:.6g}, but the lemma needs at most 1/(6 L J I) = {limit:.6g}. "
+            f"Divide it by {rate / limit:.4g}, or evaluate the formula alone with check_step=False."
         )
     return rate

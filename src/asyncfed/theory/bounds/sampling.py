@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from asyncfed.core.errors import ConfigError
-from asyncfed.theory.bounds.argument_meanings import explained
+from asyncfed.theory.bounds.argument_meanings import explain_arguments
 from asyncfed.theory.bounds.arguments import as_numbers, cohort, count, number
 
 SEVERAL = "C ≥ 2, all clients."
@@ -28,7 +28,7 @@ def population_variance(values: ArrayLike) -> float:
     return float(np.sum((rows - rows.mean(axis=0)) ** 2) / len(rows))
 
 
-@explained(sample_size="s ≥ 1, how many are drawn.")
+@explain_arguments(sample_size="s ≥ 1, how many are drawn.")
 def variance_with_replacement(*, variance: float, sample_size: int) -> float:
     """ν²/s, the variance of the mean of s draws with replacement (Lemma 3, eq. 11).
 
@@ -38,7 +38,7 @@ def variance_with_replacement(*, variance: float, sample_size: int) -> float:
     return number("variance", variance, at_least=0) / count("sample_size", sample_size, at_least=1)
 
 
-@explained()
+@explain_arguments()
 def variance_without_replacement(*, variance: float, sample_size: int, population: int) -> float:
     """(m−s)/(s(m−1)) ν², the variance of the mean of s of m without replacement (Lemma 3, eq. 12); 0 for m = 1.
 
@@ -51,7 +51,7 @@ def variance_without_replacement(*, variance: float, sample_size: int, populatio
     return (members - size) / (size * (members - 1)) * spread if members > 1 else 0.0
 
 
-@explained(
+@explain_arguments(
     position="c in 1 … C, the client's place in the drawn order.",
     local_step="i in 0 … I − 1.",
     num_clients=SEVERAL,
@@ -69,7 +69,7 @@ def cross_term(*, position: int, local_step: int, local_steps: int, num_clients:
     return -2 * (place - 1) / (clients - 1) * steps * step * number("variance", variance, at_least=0)
 
 
-@explained(num_clients=SEVERAL)
+@explain_arguments(num_clients=SEVERAL)
 def participation_sum(*, num_clients: int, cohort_size: int, local_steps: int, variance: float) -> float:
     """Γ = ν² [½JI²(JI−1) − JI(I²−1)/6 − (J−1)JI²((2J−1)I/6 − ½)/(C−1)] (Lemma 4, eq. 20, as printed).
 
@@ -84,7 +84,7 @@ def participation_sum(*, num_clients: int, cohort_size: int, local_steps: int, v
     return spread * (free - drawn)
 
 
-@explained(cohort_size="J ≥ 1, the clients drawn.")
+@explain_arguments(cohort_size="J ≥ 1, the clients drawn.")
 def participation_sum_bound(*, cohort_size: int, local_steps: int, variance: float) -> float:
     """½ J² I³ ν² ≥ Γ (Lemma 4, eq. 17, as printed).
 
@@ -95,7 +95,7 @@ def participation_sum_bound(*, cohort_size: int, local_steps: int, variance: flo
     return size**2 * steps**3 / 2 * number("variance", variance, at_least=0)
 
 
-@explained(num_clients=SEVERAL)
+@explain_arguments(num_clients=SEVERAL)
 def appendix_terms(*, num_clients: int, cohort_size: int, local_steps: int) -> NDArray[np.float64]:
     """The four terms of the appendix' second line, corrected, for ν² = 1; their sum is Γ.
 
@@ -117,7 +117,7 @@ def appendix_terms(*, num_clients: int, cohort_size: int, local_steps: int) -> N
     )
 
 
-@explained(num_clients=SEVERAL, cohort_size="J, 2 ≤ J ≤ C, the clients drawn.")
+@explain_arguments(num_clients=SEVERAL, cohort_size="J, 2 ≤ J ≤ C, the clients drawn.")
 def appendix_line_two_as_printed(*, num_clients: int, cohort_size: int, local_steps: int) -> float:
     """The appendix' second line as printed: its second and fourth term divide by J−1, not C−1. For ν² = 1.
 
@@ -130,9 +130,9 @@ def appendix_line_two_as_printed(*, num_clients: int, cohort_size: int, local_st
     return float(terms @ [1, swap, 1, swap])
 
 
-@explained(num_clients=SEVERAL)
+@explain_arguments(num_clients=SEVERAL)
 def appendix_line_three_as_printed(*, num_clients: int, cohort_size: int, local_steps: int) -> float:
-    """The appendix' third line as printed: "C (I−1)I(2I−1)/6" where J must stand. For ν² = 1.
+    """The appendix' third line as printed: "C (I−1)I(2I−1)/6" instead of J. For ν² = 1.
 
     >>> appendix_line_three_as_printed(num_clients=5, cohort_size=3, local_steps=2)
     22.0

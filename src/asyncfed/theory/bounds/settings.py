@@ -1,4 +1,4 @@
-"""What the theorems are told about a run: one frozen value for each family of bounds, checked once, when it is made."""
+"""A run as the theorems see it: one frozen value for each family of bounds, checked once, when it is made."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from asyncfed.core.errors import ConfigError
-from asyncfed.theory.bounds.argument_meanings import explained
+from asyncfed.theory.bounds.argument_meanings import explain_arguments
 from asyncfed.theory.bounds.arguments import cohort, count, curvature, number
 from asyncfed.theory.bounds.local_rates import each_rate
 
@@ -22,7 +22,7 @@ GAP = (
 )
 
 
-@explained()
+@explain_arguments()
 @dataclass(frozen=True, kw_only=True)
 class TheoremSetting:
     """A run as Theorem 1 sees it: no staleness, and J deltas of I equal local steps are added up.
@@ -53,7 +53,7 @@ class TheoremSetting:
         return self.learning_rate * self.cohort_size * self.local_steps
 
 
-@explained(learning_rate=ANY_RATES)
+@explain_arguments(learning_rate=ANY_RATES)
 @dataclass(frozen=True, kw_only=True)
 class StaleSetting:
     """A run as R*, R and R-conv see it: uniformly drawn cohorts whose models may be up to τ versions old.
@@ -84,7 +84,9 @@ class StaleSetting:
         number("server_step", self.server_step, above=0)
 
 
-@explained(learning_rate=PATH_RATES, server_step=PATH_STEP, largest_optimum_gradient=GRADIENT, fixed_point_gap=GAP)
+@explain_arguments(
+    learning_rate=PATH_RATES, server_step=PATH_STEP, largest_optimum_gradient=GRADIENT, fixed_point_gap=GAP
+)
 @dataclass(frozen=True, kw_only=True)
 class PathSetting:
     """A run as P and M see it: any order of clients, staleness up to τ. Exactly one of the last two fields is given.

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from numpy.typing import ArrayLike
 
-from asyncfed.theory.bounds.argument_meanings import explained
+from asyncfed.theory.bounds.argument_meanings import explain_arguments
 from asyncfed.theory.bounds.arguments import Curve, as_curve
 from asyncfed.theory.bounds.settings import StaleSetting
 from asyncfed.theory.bounds.stale_steps import proved_step, stale_noise
@@ -40,7 +40,7 @@ ANY_BATCH = "L > 0 of every mini-batch loss."
 OBJECTIVE = "μ_F, 0 < μ_F ≤ L, of the objective F; single clients need only be convex."
 
 
-@explained(smoothness=EXPECTED, gradient_variance=AT_OPTIMUM)
+@explain_arguments(smoothness=EXPECTED, gradient_variance=AT_OPTIMUM)
 def r_star_averaged(setting: StaleSetting, *, last_index: ArrayLike, check_step: bool = True) -> Curve:
     """R*, weighted average of x_0 … x_T with weights (1 − μγ/2)^−(t+1):
 
@@ -55,7 +55,7 @@ def r_star_averaged(setting: StaleSetting, *, last_index: ArrayLike, check_step:
     return averaged_bound(setting, (1 / 2, 3, 7.5), last_index, check_step)
 
 
-@explained(smoothness=EXPECTED, gradient_variance=AT_OPTIMUM, last_index=LAST)
+@explain_arguments(smoothness=EXPECTED, gradient_variance=AT_OPTIMUM, last_index=LAST)
 def r_star_last(setting: StaleSetting, *, last_index: ArrayLike, check_step: bool = True) -> Curve:
     """R*, last iterate: E‖x_{T+1} − x*‖² ≤ a ‖x_0−x*‖² + (2γ/μ)(3 N1 + 7.5 L γ N2), a = (1 − μγ/2)^(T+1).
 
@@ -68,7 +68,7 @@ def r_star_last(setting: StaleSetting, *, last_index: ArrayLike, check_step: boo
     return last_bound(setting, (3, 7.5), last_index, check_step)
 
 
-@explained()
+@explain_arguments()
 def r_averaged(setting: StaleSetting, *, last_index: ArrayLike, check_step: bool = True) -> Curve:
     """R (the paper's Assumption 2), weighted average of x_0 … x_T as in R*:
 
@@ -83,7 +83,7 @@ def r_averaged(setting: StaleSetting, *, last_index: ArrayLike, check_step: bool
     return averaged_bound(setting, (7 / 9, 56 / 9, 50 / 3), last_index, check_step)
 
 
-@explained(last_index=LAST)
+@explain_arguments(last_index=LAST)
 def r_last(setting: StaleSetting, *, last_index: ArrayLike, check_step: bool = True) -> Curve:
     """R, last iterate: E‖x_{T+1} − x*‖² ≤ a ‖x_0−x*‖² + (2γ/μ)(4 N1 + (75/7) L γ N2), a = (1 − μγ/2)^(T+1).
 
@@ -96,7 +96,7 @@ def r_last(setting: StaleSetting, *, last_index: ArrayLike, check_step: bool = T
     return last_bound(setting, (4, 75 / 7), last_index, check_step)
 
 
-@explained(smoothness=ANY_BATCH, strong_convexity=OBJECTIVE, gradient_variance=AT_OPTIMUM)
+@explain_arguments(smoothness=ANY_BATCH, strong_convexity=OBJECTIVE, gradient_variance=AT_OPTIMUM)
 def r_conv_averaged(setting: StaleSetting, *, last_index: ArrayLike, check_step: bool = True) -> Curve:
     """R-conv, average of x_0 … x_T with the slower weights (1 − μ_F γ/4)^−(t+1), a' = (1 − μ_F γ/4)^(T+1):
 
@@ -114,7 +114,7 @@ def r_conv_averaged(setting: StaleSetting, *, last_index: ArrayLike, check_step:
     return averaged_bound(setting, (19 / 46, 114 / 23, 165 / 23), last_index, check_step, slower=2)
 
 
-@explained(smoothness=ANY_BATCH, strong_convexity=OBJECTIVE, gradient_variance=AT_OPTIMUM, last_index=LAST)
+@explain_arguments(smoothness=ANY_BATCH, strong_convexity=OBJECTIVE, gradient_variance=AT_OPTIMUM, last_index=LAST)
 def r_conv_last(setting: StaleSetting, *, last_index: ArrayLike, check_step: bool = True) -> Curve:
     """R-conv, last iterate, a = (1 − μ_F γ/2)^(T+1):
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from numpy.typing import ArrayLike
 
 from asyncfed.core.errors import ConfigError
-from asyncfed.theory.bounds.argument_meanings import explained
+from asyncfed.theory.bounds.argument_meanings import explain_arguments
 from asyncfed.theory.bounds.arguments import count, number
 from asyncfed.theory.bounds.local_rates import local_rates
 from asyncfed.theory.bounds.settings import ANY_RATES, StaleSetting
@@ -23,7 +23,7 @@ class StaleNoise(NamedTuple):
     second_order: float
 
 
-@explained()
+@explain_arguments()
 def delay_factor(*, staleness: int, server_step: float = 1.0) -> float:
     """m = max(1, τ + 1/η): how many steps old a merged gradient is, at most.
 
@@ -33,7 +33,7 @@ def delay_factor(*, staleness: int, server_step: float = 1.0) -> float:
     return max(1.0, count("staleness", staleness) + 1 / number("server_step", server_step, above=0))
 
 
-@explained(learning_rate=ANY_RATES)
+@explain_arguments(learning_rate=ANY_RATES)
 def effective_step(*, learning_rate: ArrayLike, local_steps: int, server_step: float = 1.0) -> float:
     """γ = η Σ λ_i (= η λ I): how far one round moves the server per unit of gradient.
 
@@ -43,7 +43,7 @@ def effective_step(*, learning_rate: ArrayLike, local_steps: int, server_step: f
     return number("server_step", server_step, above=0) * local_rates(learning_rate, local_steps).total
 
 
-@explained()
+@explain_arguments()
 def stale_noise(setting: StaleSetting) -> StaleNoise:
     """N1 = δ²/(J I) + (C−J) ν*²/(J (C−1)) and N2 = τ N1 + (δ²/I + ν*²)/η²; with C = 1 the middle part is 0.
 
@@ -63,7 +63,7 @@ def stale_noise(setting: StaleSetting) -> StaleNoise:
     return StaleNoise(first, setting.staleness * first + (of_client + spread) / setting.server_step**2)
 
 
-@explained()
+@explain_arguments()
 def largest_effective_step(*, smoothness: float, staleness: int, server_step: float = 1.0) -> float:
     """γ_max = 1/(8 L m), the largest γ for which R*, R and R-conv are proved.
 
@@ -75,7 +75,7 @@ def largest_effective_step(*, smoothness: float, staleness: int, server_step: fl
     )
 
 
-@explained()
+@explain_arguments()
 def largest_stale_learning_rate(
     *, smoothness: float, staleness: int, local_steps: int, server_step: float = 1.0, shape: ArrayLike = 1.0
 ) -> float:

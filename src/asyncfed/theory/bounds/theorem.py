@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from asyncfed.core.errors import ConfigError
-from asyncfed.theory.bounds.argument_meanings import MEANINGS, explained
+from asyncfed.theory.bounds.argument_meanings import MEANINGS, explain_arguments
 from asyncfed.theory.bounds.arguments import Curve, as_curve, in_range, number, whole
 from asyncfed.theory.bounds.settings import TheoremSetting
 from asyncfed.theory.bounds.transient import averaged_remaining, growing_weights, remaining
@@ -24,7 +24,7 @@ LAMBDA_TILDE = "λ̃ > 0, that is λ J I (the statement prints λ C I), with μ�
 ONE_HORIZON = "𝒥 ≥ 0. One weight for each of the 𝒥 + 1 models x_0 … x_𝒥."
 
 
-@explained(effective_step=LAMBDA_TILDE, last_index=ONE_HORIZON)
+@explain_arguments(effective_step=LAMBDA_TILDE, last_index=ONE_HORIZON)
 def theorem_weights_as_printed(
     *, strong_convexity: float, effective_step: float, last_index: int
 ) -> NDArray[np.float64]:
@@ -38,7 +38,7 @@ def theorem_weights_as_printed(
     ]
 
 
-@explained(effective_step=LAMBDA_TILDE, last_index=ONE_HORIZON)
+@explain_arguments(effective_step=LAMBDA_TILDE, last_index=ONE_HORIZON)
 def theorem_weights(*, strong_convexity: float, effective_step: float, last_index: int) -> NDArray[np.float64]:
     """Corrected: π_j = (1 − μλ̃/2)^−(j+1), j = 0 … 𝒥, scaled to sum to 1.
 
@@ -48,7 +48,7 @@ def theorem_weights(*, strong_convexity: float, effective_step: float, last_inde
     return growing_weights(contraction=half_contraction(strong_convexity, effective_step), last_index=last_index)
 
 
-@explained(
+@explain_arguments(
     num_clients="C ≥ 1, all clients; as printed, it is C that takes the place of J.",
     cohort_size="J, 1 ≤ J ≤ C; as printed, it does not matter.",
 )
@@ -69,7 +69,7 @@ def theorem_as_printed(setting: TheoremSetting, *, last_index: ArrayLike, check_
     )
 
 
-@explained()
+@explain_arguments()
 def theorem_of_proof(setting: TheoremSetting, *, last_index: ArrayLike, check_step: bool = True) -> Curve:
     """Eq. 40, where the proof ends (with 𝒥 for its misprinted J in the exponent), λ̃ = λ J I, at any number of rounds:
 
@@ -88,7 +88,7 @@ def theorem_of_proof(setting: TheoremSetting, *, last_index: ArrayLike, check_st
     return as_curve(4.5 * convexity * setting.start_distance_squared * decay + theorem_noise(setting))
 
 
-@explained(last_index=f"{MEANINGS['last_index']} At least `rounds_needed` − 1.")
+@explain_arguments(last_index=f"{MEANINGS['last_index']} At least `rounds_needed` − 1.")
 def theorem_exponential(setting: TheoremSetting, *, last_index: ArrayLike, check_step: bool = True) -> Curve:
     """Corrected Theorem 1 with the exponential transient: eq. 40, refused while (1 − μλ̃/2)^(𝒥+1) > 2/3.
 
@@ -111,7 +111,7 @@ def theorem_exponential(setting: TheoremSetting, *, last_index: ArrayLike, check
     return value
 
 
-@explained()
+@explain_arguments()
 def theorem_corrected(setting: TheoremSetting, *, last_index: ArrayLike, check_step: bool = True) -> Curve:
     """Corrected Theorem 1 with the exact transient: (3μ/2) d0 a/(1−a) and the noise of eq. 40; a = (1 − μλ̃/2)^(𝒥+1).
 
@@ -129,7 +129,7 @@ def theorem_corrected(setting: TheoremSetting, *, last_index: ArrayLike, check_s
     return as_curve(1.5 * convexity * setting.start_distance_squared * left + theorem_noise(setting))
 
 
-@explained()
+@explain_arguments()
 def theorem_noise(setting: TheoremSetting) -> float:
     """The part of eq. 40 that rounds do not shrink; with C = 1 the drawing of clients adds nothing:
 
@@ -147,9 +147,9 @@ def theorem_noise(setting: TheoremSetting) -> float:
     return 12 * step * (noise + drawing) + 18 * setting.smoothness * step**2 * (noise + spread / size)
 
 
-@explained(effective_step=LAMBDA_TILDE)
+@explain_arguments(effective_step=LAMBDA_TILDE)
 def enough_rounds(*, strong_convexity: float, effective_step: float, last_index: ArrayLike) -> Curve:
-    """Is a = (1 − μλ̃/2)^(𝒥+1) ≤ 2/3, which the constant 9/2 needs? The paper does not ask. Boolean, or an array.
+    """Is a = (1 − μλ̃/2)^(𝒥+1) ≤ 2/3, which the constant 9/2 needs? The paper does not require it. Boolean, or an array.
 
     >>> enough_rounds(strong_convexity=1, effective_step=1 / 6, last_index=[0, 10])
     array([False,  True])
@@ -158,7 +158,7 @@ def enough_rounds(*, strong_convexity: float, effective_step: float, last_index:
     return left <= 2 / 3
 
 
-@explained(effective_step=LAMBDA_TILDE)
+@explain_arguments(effective_step=LAMBDA_TILDE)
 def rounds_needed(*, strong_convexity: float, effective_step: float) -> int:
     """The smallest number of rounds 𝒥 + 1 with (1 − μλ̃/2)^(𝒥+1) ≤ 2/3; then the bound may be taken at `last_index` 𝒥.
 
@@ -180,7 +180,7 @@ def theorem_step(setting: TheoremSetting, check_step: bool) -> float:
     step, limit = setting.effective_step, 1 / (6 * setting.smoothness)
     if check_step and step > limit * (1 + 1e-12):
         raise ConfigError(
-            f"The effective step λ̃ is {step:.6g}, but the theorem asks for at most 1/(6 L) = {limit:.6g}. "
+            f"The effective step λ̃ is {step:.6g}, but the theorem needs at most 1/(6 L) = {limit:.6g}. "
             f"Divide learning_rate by {step / limit:.4g}, or evaluate the formula alone with check_step=False."
         )
     return step

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from asyncfed.core.errors import ConfigError
-from asyncfed.theory.bounds.argument_meanings import explained
+from asyncfed.theory.bounds.argument_meanings import explain_arguments
 from asyncfed.theory.bounds.arguments import Curve, as_curve, as_numbers, count, in_range, number, whole
 from asyncfed.theory.bounds.transient import averaged_remaining
 
@@ -17,7 +17,7 @@ FACTOR = "v > 0, the factor of γ_t g_t (not the s of P and M)."
 AVERAGE = "T ≥ 0. Bounds the average Ψ_T of the T + 1 numbers g_0 … g_T. A number, or an array for a curve."
 
 
-@explained(last_index="T ≥ 0. Gives the T + 1 rates γ_0 … γ_T.")
+@explain_arguments(last_index="T ≥ 0. Gives the T + 1 rates γ_0 … γ_T.")
 def decayed_rates(
     *, base_rate: float, last_index: int, delay_penalty: float = 0.0, delays: ArrayLike = 0.0
 ) -> NDArray[np.float64]:
@@ -34,7 +34,7 @@ def decayed_rates(
     return number("base_rate", base_rate, above=0) / (np.sqrt(np.arange(1, last + 2)) * slowed)
 
 
-@explained()
+@explain_arguments()
 def tuning_weights_as_printed(*, rates: ArrayLike, contraction: float) -> NDArray[np.float64]:
     """π_t = (1 − zγ_t)^(t+1), scaled to sum to 1 (Lemma 7 as printed; the exponent's sign is wrong).
 
@@ -46,7 +46,7 @@ def tuning_weights_as_printed(*, rates: ArrayLike, contraction: float) -> NDArra
     return weights / float(weights.sum())
 
 
-@explained()
+@explain_arguments()
 def tuning_weights(*, rates: ArrayLike, contraction: float) -> NDArray[np.float64]:
     """Corrected: w_t = γ_t / Π_{s≤t} (1 − zγ_s), scaled to sum to 1.
 
@@ -74,7 +74,7 @@ def weighted_average(values: ArrayLike, weights: ArrayLike) -> float:
     return float(np.average(numbers, weights=shares))
 
 
-@explained(gain=FACTOR, first_delay_factor="1 + ατ_0 ≥ 1, by which the first rate is divided, in π_0 only.")
+@explain_arguments(gain=FACTOR, first_delay_factor="1 + ατ_0 ≥ 1, by which the first rate is divided, in π_0 only.")
 def tuning_as_printed(
     *, contraction: float, gain: float, noise: float, base_rate: float, start: float, first_delay_factor: float = 1.0
 ) -> float:
@@ -93,7 +93,7 @@ def tuning_as_printed(
     return left + shrink * rate**2 * number("noise", noise, at_least=0) / 2
 
 
-@explained(gain=FACTOR, last_index=AVERAGE)
+@explain_arguments(gain=FACTOR, last_index=AVERAGE)
 def tuning_constant(
     *, contraction: float, gain: float, noise: float, rate: float, start: float, last_index: ArrayLike
 ) -> Curve:
@@ -114,7 +114,7 @@ def tuning_constant(
     return as_curve((shrink * number("start", start, at_least=0) * left + floor) / profit)
 
 
-@explained(gain=FACTOR)
+@explain_arguments(gain=FACTOR)
 def tuning_any_rates(
     *, contraction: float, gain: float, noise: float, rates: ArrayLike, start: float
 ) -> NDArray[np.float64]:
@@ -142,7 +142,9 @@ def tuning_any_rates(
     return bounds
 
 
-@explained(last_index="T ≥ 0. Bounds the product over the T + 1 rounds 0 … T. A number, or an array for a curve.")
+@explain_arguments(
+    last_index="T ≥ 0. Bounds the product over the T + 1 rounds 0 … T. A number, or an array for a curve."
+)
 def decayed_transient_bound(
     *,
     contraction: float,

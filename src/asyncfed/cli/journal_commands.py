@@ -10,9 +10,14 @@ import typer
 
 from asyncfed.cli.options import Plot, RunFile, Threads, Timeline
 from asyncfed.cli.output import console, exit_by_verdict, print_line, print_run, save_figure
+from asyncfed.core.errors import JournalError
 
 if TYPE_CHECKING:
     from asyncfed.report.page.run_page import ToldRun
+    from asyncfed.runs.result import Run
+
+SHORT_DIGEST = 16
+"""Hexadecimal digits that are enough to see whether two runs are the same."""
 
 
 def show(
@@ -21,8 +26,9 @@ def show(
     timeline: Timeline = None,
     toml: Annotated[bool, typer.Option("--toml", help="Print the experiment as TOML.")] = False,
     clients: Annotated[bool, typer.Option("--clients", help="Also show each client's loss and weight.")] = False,
+    full_digests: Annotated[bool, typer.Option("--full-digests", help="Also print the digests in full.")] = False,
 ) -> None:
-    """Show what a run did and how it ended."""
+    """Show what a run did, how it ended, and digests of its events and model: equal runs have equal ones."""
     from asyncfed.experiment import to_toml
     from asyncfed.runs.result import load
 
@@ -30,8 +36,20 @@ def show(
     if toml:
         print(to_toml(recorded.experiment))
         return
-    print_run(recorded, plot, timeline, clients)
+    digests = _digests(recorded)
+    print_run(recorded, plot, timeline, clients, {name: value[:SHORT_DIGEST] for name, value in digests.items()})
+    for name, value in digests.items() if full_digests else ():
+        print_line(f"{name}: {value}")  # a cell of the table would break it into two lines
     exit_by_verdict(recorded)
+
+
+def _digests(recorded: Run) -> dict[str, str]:
+    """The digests of a run's events and, if one was saved, of its model."""
+    events = {"events, sha256": recorded.journal.sha256()}
+    try:
+        return events | {"model, sha256": recorded.sha256["params"]}
+    except JournalError:
+        return events
 
 
 def export(

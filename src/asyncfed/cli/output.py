@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -45,12 +46,18 @@ def save_figure(figure: Figure, file: Path) -> None:
     print_line(f"figure: {file}")
 
 
-def print_run(run: Run, plot: Path | None, timeline: Path | None = None, clients: bool = False) -> None:
-    """The table of a run and, if wanted, of its clients, and its figures."""
+def print_run(
+    run: Run,
+    plot: Path | None,
+    timeline: Path | None = None,
+    clients: bool = False,
+    digests: Mapping[str, str] | None = None,
+) -> None:
+    """The table of a run, with digests if there are any, and, if wanted, of its clients, and its figures."""
     from asyncfed.report.terminal.client_table import client_table
     from asyncfed.report.terminal.run_tables import run_table
 
-    console.print(run_table(run))
+    console.print(run_table(run, digests))
     if clients:
         console.print(client_table(run.clients))
     if plot is not None:

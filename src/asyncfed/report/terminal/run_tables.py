@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import isfinite
 from typing import Any
 
@@ -18,8 +19,16 @@ TIGHT: dict[str, Any] = {"box": box.SIMPLE_HEAD, "show_edge": False, "padding": 
 COLUMNS: dict[Axis, str] = {"round": "rounds", "elapsed": "time", "bytes": "bytes", "energy": "energy"}
 
 
-def run_table(run: ReportedRun) -> Table:
-    """What a run came to, line by line."""
+def run_table(run: ReportedRun, digests: Mapping[str, str] | None = None) -> Table:
+    """How a run ended, what it reached and what it cost, line by line.
+
+    Args:
+        run: the run.
+        digests: what two runs can be compared by, as hexadecimal digits by name; shown below the rest.
+
+    Returns:
+        A table of two columns, to be printed by rich.
+    """
     table = Table(title=str(run.header["experiment"]["name"]), show_header=False, title_justify="left")
     table.add_column(style="bold")
     table.add_column()
@@ -32,6 +41,8 @@ def run_table(run: ReportedRun) -> Table:
             table.add_row(name.replace("_", " "), shown)
     for name, text in _round_lines(run.rounds):
         table.add_row(name, text)
+    for name, digest in (digests or {}).items():
+        table.add_row(name, digest)
     return table
 
 

@@ -13,10 +13,14 @@ merges = st.lists(st.tuples(arrivals, st.sets(st.integers(0, 9), max_size=2)), m
 
 
 class Naive:
-    """The definition, computed anew each time: the mean over the clients here of n_c times their latest model."""
+    """The definition, computed anew each time: the mean over the clients in it of n_c times their latest model."""
 
     def __init__(self, origin, examples):
         self.origin, self.examples, self.here, self.latest = origin, examples, set(range(10)), {}
+
+    def join(self, client, model):
+        self.here.add(client)
+        self.latest[client] = model
 
     def arrive(self, client, model, weight):
         before = self.latest.get(client, self.origin)
@@ -43,7 +47,9 @@ def test_it_is_the_mean_of_the_latest_models(examples, history):
     memory, params = rule.init(origin), origin
     for arrived, leavers in history:
         leavers = leavers if len(naive.here - leavers) else set()
-        naive.here |= {client for client, *_ in arrived}  # who reports has come back
+        joined = sorted({client for client, *_ in arrived} - naive.here)  # who reports has come back
+        for client in joined:
+            naive.join(client, params)
         models = [np.array([a, b]) for _, a, b, _ in arrived]
         for (client, _, _, weight), model in zip(arrived, models, strict=True):
             naive.arrive(client, model, weight)
@@ -53,15 +59,16 @@ def test_it_is_the_mean_of_the_latest_models(examples, history):
             continue
         clients = [client for client, *_ in arrived]
         shares = tuple(examples[client] for client in clients)
-        settings_ = (("shares", shares), ("total", naive.total()), ("forget", tuple(sorted(leavers))))
+        settings_ = settings_for(*shares, total=naive.total(), forget=tuple(sorted(leavers)), joined=tuple(joined))
         batch = (models, [weight for *_, weight in arrived], clients, settings_)
         params, memory, _ = rule.apply(memory, params, *batch)
         assert params == pytest.approx(naive.mean(), abs=1e-10, rel=1e-12)
     assert origin.tolist() == [3.0, -2.0]
 
 
-def settings_for(*shares, total, forget=()):
-    return (("shares", shares), ("total", total), ("forget", forget))
+def settings_for(*shares, total, forget=(), joined=()):
+    settings = (("shares", shares), ("total", total), ("forget", forget))
+    return (*settings, ("joined", joined)) if joined else settings
 
 
 def test_rounding_does_not_build_up():
@@ -100,16 +107,18 @@ def test_when_nobody_is_left_the_model_stays():
     assert params.tolist() == [7.0]
 
 
-def test_who_comes_back_begins_at_the_origin():
+@pytest.mark.parametrize(("joined", "arrives_at"), [((0,), 2.5), ((), 2.0)], ids=["now", "earlier versions"])
+def test_the_slot_of_who_comes_back_begins_at_the_model_of_the_moment(joined, arrives_at):
+    """In files of earlier versions, whose merges do not say who joined, it began at the origin."""
     rule = LatestAverage()
     memory = rule.init(np.zeros(1))
     params, memory, _ = rule.apply(memory, np.zeros(1), [np.array([8.0])], [1.0], [0], settings_for(1, total=2))
-    batch = ([np.array([2.0])], [1.0], [1], settings_for(1, total=1, forget=(0, 5)))  # 5 was never heard from
+    batch = ([np.array([2.0])], [1.0], [1], settings_for(1, total=1, forget=(0, 5)))  # 5 never reported
     params, memory, _ = rule.apply(memory, params, *batch)
     assert params.tolist() == [2.0]
-    batch = ([np.array([4.0])], [0.5], [0], settings_for(1, total=2))  # half of the way from 0, not from 8
+    batch = ([np.array([4.0])], [0.5], [0], settings_for(1, total=2, joined=joined))  # half of the way, not from 8
     params, memory, _ = rule.apply(memory, params, *batch)
-    assert params.tolist() == [2.0]  # (2 + 2)/2
+    assert params.tolist() == [arrives_at]  # (3 + 2)/2, or (2 + 2)/2
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -35,8 +35,8 @@ def test_afl_latest_by_samples_and_with_a_client_that_leaves(hand_run):
     assert run.leave(1) == ("hold", 6.0)  # its ticket is lost; it stops counting with the next merge
     assert run.arrive(0, 2.0) == (2, "merge", 5.0)  # held v 1, v is 3; (2 + 8)/2
     assert run.arrive(2, 0.0) == (1, "merge", 1.0)  # (2 + 0)/2
-    run.join(1, num_examples=2)  # back, not heard from since: counts as x0 = 0
-    assert run.arrive(0, 6.0) == (1, "merge", 1.5)  # (6 + 2*0 + 0)/4
+    run.join(1, num_examples=2)  # back, but in the mean only from its next report on
+    assert run.arrive(0, 6.0) == (1, "merge", 3.0)  # (6 + 0)/2
     assert run.arrive(1, 5.0) == (1, "merge", 4.0)  # (6 + 10 + 0)/4
 
 

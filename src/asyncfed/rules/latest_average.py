@@ -1,11 +1,12 @@
 """The mean of the latest model received from every client: the paper's Algorithm 1 taken literally.
 
-    x = x0 + sum over clients heard from of (share_c / total) * (slot_c - x0)
+    x = x0 + sum over clients with a slot of (share_c / total) * (slot_c - x0)
 
-so a client not heard from counts as x0. An arrival moves its client's slot by the merge's weight (1 replaces it, less
-moves it part of the way), and x by what that changes. Once in as many merges as there are slots, and whenever shares
-or total change, x is computed from the slots anew: rounding cannot build up, and a merge costs no more than a few
-passes over the parameters.
+so a client of the total that never reported counts as x0. An arrival moves its client's slot by the merge's weight (1
+replaces it, less moves it part of the way), and x by what that changes. A client that left is out of the mean; when a
+report of it is merged again, its slot begins at the model of that moment. Once in as many merges as there are slots,
+and whenever shares or total change, x is computed from the slots anew: rounding cannot build up, and a merge costs no
+more than a few passes over the parameters.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ MERGES_BETWEEN = 256
 
 
 class LatestMemory:
-    """Slots in the order in which clients were first heard from; `row_of[c]` is client c's."""
+    """Slots in the order in which clients first reported; `row_of[c]` is client c's."""
 
     __slots__ = ("merges_left", "move_slot", "origin", "row_of", "shares", "slots", "total")
 
@@ -41,7 +42,7 @@ class LatestMemory:
         self.total = 0.0
 
     def new_row(self, client: int, share: float) -> int:
-        """A slot that holds the origin, for a client first heard from."""
+        """A slot that holds the origin, for a client that reports for the first time."""
         row = len(self.shares)
         if row == self.slots.shape[0]:
             grown = np.empty((max(16, 2 * row), self.origin.size), self.origin.dtype)
@@ -52,8 +53,14 @@ class LatestMemory:
         self.row_of[client] = row
         return row
 
+    def begin_at(self, params: np.ndarray, clients: Sequence[int]) -> None:
+        """Slots that hold these params, for clients that come into the mean; what they held before is forgotten."""
+        for client in clients:
+            row = self.row_of.get(client)
+            self.slots[self.new_row(client, 0.0) if row is None else row] = params
+
     def forget(self, client: int) -> bool:
-        """The client counts for nothing; should it come back, it begins at the origin. True if it counted before."""
+        """The client counts for nothing. True if it counted before."""
         row = self.row_of.get(client)
         if row is None:
             return False
@@ -77,7 +84,14 @@ class LatestMemory:
 
 
 class LatestAverage:
-    """Settings, in this order: `shares` (one a ticket), `total` (over all clients), `forget` (clients that left)."""
+    """The mean of the latest models. A merge's settings, in this order:
+
+    - `shares`: what the client of each ticket counts in the mean, 0 or more;
+    - `total`: the sum over all clients in the mean, those that never reported included;
+    - `forget`: clients that left since the last merge;
+    - `joined`, only if there are any: clients of these tickets that count from this merge on, because they joined, or
+      came back, since the start. Files of earlier versions never name it: there a client that came back counted as x0.
+    """
 
     name = "latest_average"
 
@@ -93,8 +107,11 @@ class LatestAverage:
         clients: Sequence[int],
         settings: Sequence[tuple[str, Any]],
     ) -> tuple[np.ndarray, LatestMemory, dict[str, float]]:
-        (_, shares), (_, total), (_, forget) = settings
+        (_, shares), (_, total), (_, forget), *more = settings
         anew = total != memory.total
+        if more:
+            memory.begin_at(params, more[0][1])
+            anew = True
         memory.total = total
         memory.merges_left -= 1
         for payload, weight, client, share in zip(payloads, weights, clients, shares, strict=True):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Any, ClassVar, Generic, Literal
 
 from asyncfed.core.errors import ConfigError
@@ -14,6 +13,7 @@ from asyncfed.strategies.bounded_staleness import WhenStale, check_bound, drop_s
 from asyncfed.strategies.discounts import Discount, Polynomial
 from asyncfed.strategies.dispatch import KeepBusy, Memory, check_between
 from asyncfed.strategies.fedasync import CountingState
+from asyncfed.strategies.latest_mean import insert, mean_of_latest, without
 from asyncfed.strategies.participation_weights import count_merge, participation_factor
 from asyncfed.strategies.samplers import Sampler, UniformIdle
 from asyncfed.strategies.schedules import DelayAware
@@ -27,10 +27,15 @@ class Held(Record):
 
 
 class AFLState(CountingState[Memory], Generic[Memory]):
-    """Updates held back by the bound on staleness, and clients that left since the last merge."""
+    """Updates held back by the bound on staleness, and for "latest" who left and who joined.
+
+    `departed` are clients of the mean that left since the last merge; `joined`, in order of number, are here but not in
+    the mean, because none of their reports has been merged since they joined.
+    """
 
     held: tuple[Held, ...] = ()
     departed: tuple[int, ...] = ()
+    joined: tuple[int, ...] = ()
 
 
 @register("strategy")
@@ -44,6 +49,11 @@ class AFL(KeepBusy, Config, tag_field="kind", tag="afl"):
         mixing      x = (1 - s) x + s w_i           s = `mixing`, one half in the published server
         delta_mean  x = x + (1/J) (w_i - w_base)    the average of the round's deltas, one by one
         delta_sum   x = x + (w_i - w_base)          the sum the proofs use
+
+    The mean of "latest" is over the clients that are here. One that leaves is out of it from the next merge on, and its
+    model is forgotten; if it is back before that merge, it has missed nothing and stays in the mean. One that comes
+    back later, or joins after the start, is in the mean from its first merged report on. So no absence throws the model
+    back to x0.
 
     Args:
         concurrency: J, tickets out at once, 1 or more.
@@ -116,12 +126,17 @@ class AFL(KeepBusy, Config, tag_field="kind", tag="afl"):
 
     def on_join(self, state: AFLState[Any], client: int, view: View) -> tuple[AFLState[Any], Sequence[Action]]:
         """More tickets, if there were not clients enough."""
-        departed = tuple(c for c in state.departed if c != client)
-        return self.refill(replace(state, departed=departed), view, [], len(state.held))
+        if client in state.departed:
+            state = replace(state, departed=without(state.departed, (client,)))
+        elif self.aggregate == "latest":
+            state = replace(state, joined=insert(state.joined, client))
+        return self.refill(state, view, [], len(state.held))
 
     def on_leave(self, state: AFLState[Any], client: int, view: View) -> tuple[AFLState[Any], Sequence[Action]]:
         """Under "latest", the client's model is left out of the mean from the next merge on."""
-        if self.aggregate == "latest":
+        if client in state.joined:
+            state = replace(state, joined=without(state.joined, (client,)))
+        elif self.aggregate == "latest":
             state = replace(state, departed=(*state.departed, client))
         return state, ()
 
@@ -145,22 +160,21 @@ class AFL(KeepBusy, Config, tag_field="kind", tag="afl"):
         if self.weighting == "inverse_participation":
             fractions, total = _weigh_by_participation(state, clients, fractions, view)
         ends_round = count >= self.concurrency
-        weights, keep, rule = self._weights(clients, fractions, state.departed, view)
+        weights, keep, rule = self._weights(clients, fractions, state, view)
         of: Payload = "model" if self.aggregate in ("latest", "mixing") else "delta"
         merge = Merge(tickets, weights, keep, of, rule, ends_round)
         left = count - self.concurrency if ends_round else count
-        after = AFLState(state.sampling, left, state.merges, total, state.held)
+        joined = without(state.joined, clients) if state.joined else ()
+        after = AFLState(state.sampling, left, state.merges, total, state.held, (), joined)
         return self.refill(after, view, [merge], len(state.held))
 
     def _weights(
-        self, clients: tuple[int, ...], fractions: tuple[float, ...], departed: tuple[int, ...], view: View
+        self, clients: tuple[int, ...], fractions: tuple[float, ...], state: AFLState[Any], view: View
     ) -> tuple[tuple[float, ...], float, Combine | None]:
         """What each update counts, what is kept of the model, and the rule, in this reading of "Aggregate"."""
         if self.aggregate == "latest":
-            if self.weighting == "equal":
-                return fractions, 0.0, _latest_average((1,) * len(clients), len(view.clients), departed)
-            shares = tuple([view.num_examples(client) for client in clients])
-            return fractions, 0.0, _latest_average(shares, view.total_examples, departed)
+            by_samples = self.weighting == "samples"
+            return fractions, 0.0, mean_of_latest(clients, state.departed, state.joined, by_samples, view)
         if self.aggregate == "mixing":
             weights = tuple([min(1.0, self.mixing * f) / len(fractions) for f in fractions])
             return weights, 1.0 - sum(weights), None
@@ -181,9 +195,3 @@ def _weigh_by_participation(
         count_merge(state.merges, client)
         total += 1
     return tuple(weighed), total
-
-
-@lru_cache(maxsize=64)
-def _latest_average(shares: tuple[int, ...], total: int, forget: tuple[int, ...]) -> Combine:
-    """The same few rules again and again: made once each."""
-    return Combine("latest_average", (("shares", shares), ("total", total), ("forget", forget)))

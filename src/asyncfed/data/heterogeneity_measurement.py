@@ -19,7 +19,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import chdtrc
 
 from asyncfed.core.errors import ConfigError, did_you_mean
 from asyncfed.data.claimed_skew import SKEW_ASPECTS, ClaimedSkew, SkewAspect
@@ -119,6 +118,8 @@ def _sample(clients: Clients, seed: int) -> tuple[_Sample, list[str]]:
 
 
 def _test_sizes(sizes: np.ndarray) -> SkewTest:
+    from scipy.special import chdtrc  # when first needed: it takes a while to load
+
     share = sizes.sum() / len(sizes)
     statistic = float(((sizes - share) ** 2).sum() / share)
     freedom = len(sizes) - 1

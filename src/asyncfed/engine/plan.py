@@ -1,4 +1,4 @@
-"""Plan: all that a run needs besides its problem and its clock, and how an execution of it is set up."""
+"""Plan: all that a run needs besides its problem and its clock."""
 
 from __future__ import annotations
 
@@ -9,15 +9,10 @@ import numpy as np
 
 from asyncfed.core.errors import ConfigError
 from asyncfed.core.record import Config
-from asyncfed.core.server import Server
 from asyncfed.core.types import Budget
 from asyncfed.engine.evaluation import Evaluation, Evaluator
-from asyncfed.engine.execution import Execution, own_start_of
-from asyncfed.engine.stopping import Stopping, StoppingWatch
+from asyncfed.engine.stopping import Stopping
 from asyncfed.problems.protocol import Initialisation, Problem
-from asyncfed.rules import Vectors
-from asyncfed.store.journal import Journal
-from asyncfed.store.ledger import Ledger
 
 Checkpoint: TypeAlias = tuple[dict[str, Any], dict[str, np.ndarray]]
 
@@ -91,25 +86,6 @@ class Plan(Config):
     def absent_at_start(self) -> set[int]:
         first_event = {c.client: c.event for c in reversed(self.churn_in_order())}
         return {client for client, event in first_event.items() if event == "join"} | set(self.absent)
-
-
-def set_up(problem: Problem, plan: Plan, journal: Journal, checkpoint: Checkpoint | None = None) -> Execution:
-    """An execution that is ready to start, or (from a checkpoint) to go on."""
-    server = Server(plan.strategy, problem.num_examples.tolist(), plan.seed, plan.budget, plan.absent_at_start())
-    if checkpoint is None:
-        vectors = Vectors(problem.init(plan.seed, how=plan.init))
-        ledger = Ledger(problem.num_clients, vectors.params.nbytes)
-    else:
-        vectors = Vectors.load(checkpoint[1])
-        ledger = Ledger.restored(checkpoint[0]["ledger"])
-    evaluator = Evaluator(problem, plan.evaluation, plan.threads, plan.seed)
-    own_start = own_start_of(problem, vectors, plan.seed, plan.init)
-    execution = Execution(server, vectors, ledger, journal, evaluator, own_start, plan.divergence_norm)
-    if plan.stopping is not None:
-        execution.watch = StoppingWatch(plan.stopping)
-    if checkpoint is not None:
-        execution.restore(checkpoint[0])
-    return execution
 
 
 def check_stopping(problem: Problem, plan: Plan) -> None:

@@ -14,7 +14,8 @@ from typing import Any
 from asyncfed.core.errors import JournalError
 from asyncfed.core.types import Dispatch, Merge, Report
 from asyncfed.engine.execution import Execution
-from asyncfed.engine.plan import Plan, set_up
+from asyncfed.engine.execution_setup import set_up
+from asyncfed.engine.plan import Plan
 from asyncfed.engine.training import LateTraining
 from asyncfed.problems.protocol import Problem
 from asyncfed.store.journal import Journal

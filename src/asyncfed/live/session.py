@@ -34,7 +34,8 @@ from asyncfed.core.errors import JournalError, ProtocolError
 from asyncfed.core.random import draw_key, purpose_key
 from asyncfed.core.record import Config, Record
 from asyncfed.core.types import Dispatch, Pool, Report
-from asyncfed.engine.plan import Checkpoint, Plan, set_up
+from asyncfed.engine.execution_setup import set_up
+from asyncfed.engine.plan import Checkpoint, Plan
 from asyncfed.engine.progress import RunState
 from asyncfed.engine.replay import Row, steps_of
 from asyncfed.live.checks import Limits, change_norm, find_fault

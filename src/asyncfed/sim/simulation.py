@@ -9,7 +9,8 @@ from typing import Any
 
 from asyncfed.core.types import Dispatch, Report
 from asyncfed.delays import DelayModel, check_timing
-from asyncfed.engine.plan import Checkpoint, Churn, Plan, set_up
+from asyncfed.engine.execution_setup import set_up
+from asyncfed.engine.plan import Checkpoint, Churn, Plan
 from asyncfed.engine.progress import RunState
 from asyncfed.engine.training import LateTraining
 from asyncfed.problems.protocol import Problem

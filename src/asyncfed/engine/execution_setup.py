@@ -1,0 +1,32 @@
+"""How an execution is set up from a plan, or from a checkpoint. Apart from the plan, which is a description alone."""
+
+from __future__ import annotations
+
+from asyncfed.core.server import Server
+from asyncfed.engine.evaluation import Evaluator
+from asyncfed.engine.execution import Execution, own_start_of
+from asyncfed.engine.plan import Checkpoint, Plan
+from asyncfed.engine.stopping import StoppingWatch
+from asyncfed.problems.protocol import Problem
+from asyncfed.rules import Vectors
+from asyncfed.store.journal import Journal
+from asyncfed.store.ledger import Ledger
+
+
+def set_up(problem: Problem, plan: Plan, journal: Journal, checkpoint: Checkpoint | None = None) -> Execution:
+    """An execution that is ready to start, or (from a checkpoint) to continue."""
+    server = Server(plan.strategy, problem.num_examples.tolist(), plan.seed, plan.budget, plan.absent_at_start())
+    if checkpoint is None:
+        vectors = Vectors(problem.init(plan.seed, how=plan.init))
+        ledger = Ledger(problem.num_clients, vectors.params.nbytes)
+    else:
+        vectors = Vectors.load(checkpoint[1])
+        ledger = Ledger.restored(checkpoint[0]["ledger"])
+    evaluator = Evaluator(problem, plan.evaluation, plan.threads, plan.seed)
+    own_start = own_start_of(problem, vectors, plan.seed, plan.init)
+    execution = Execution(server, vectors, ledger, journal, evaluator, own_start, plan.divergence_norm)
+    if plan.stopping is not None:
+        execution.watch = StoppingWatch(plan.stopping)
+    if checkpoint is not None:
+        execution.restore(checkpoint[0])
+    return execution

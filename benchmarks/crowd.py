@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 
 import asyncfed as af
 from asyncfed.problems.linear import Linear
-from asyncfed.runs.simulate import CHECKPOINT_SECONDS, Progress
+from asyncfed.runs.progress import Progress
+from asyncfed.runs.simulate import CHECKPOINT_SECONDS
 from benchmarks.probes import Probe
 from benchmarks.workloads import crowd, w2_strategies
 

@@ -4,39 +4,158 @@
 >>> run = af.run(af.presets.regression(rounds=3))
 >>> run.verdict, len(run.rounds["round"])
 ('finished', 3)
+
+Names are imported when they are first used, so that `import asyncfed` alone costs nothing.
 """
 
-from asyncfed import data, delays, errors, presets, problems, strategies
-from asyncfed.analysis.comparison import Comparison, compare
-from asyncfed.certificates import Certificate, certify
-from asyncfed.core.record import replace
-from asyncfed.core.types import Budget, Work
-from asyncfed.engine.evaluation import Evaluation
-from asyncfed.engine.plan import Churn
-from asyncfed.engine.stopping import Stopping
-from asyncfed.experiment import Experiment, from_toml, read_toml, to_toml
-from asyncfed.live.checks import Limits
-from asyncfed.live.local.local_engine import LocalEngine
-from asyncfed.runs.live import resume_live, run_live
-from asyncfed.runs.result import Run, load
-from asyncfed.runs.simulate import resume, run, verify
-from asyncfed.runs.workers import Workers
-from asyncfed.strategies.schedules import ConstantRate, DelayAware
-from asyncfed.version import __version__
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from asyncfed import data, delays, errors, presets, problems, strategies, testing, theory
+    from asyncfed.analysis.comparison import Comparison, compare
+    from asyncfed.api import Run, load, register, resume, run, run_live, verify, what_if
+    from asyncfed.certificates.certificate import Certificate, certify
+    from asyncfed.core.record import Config, Record, replace
+    from asyncfed.core.types import (
+        Action,
+        Budget,
+        Combine,
+        Dispatch,
+        Drop,
+        Merge,
+        Report,
+        Schedule,
+        Stop,
+        Strategy,
+        Train,
+        Update,
+        View,
+        Work,
+    )
+    from asyncfed.delays.timing import DelayModel, Timing
+    from asyncfed.engine.evaluation import Evaluation
+    from asyncfed.engine.plan import Churn
+    from asyncfed.engine.stopping import Stopping
+    from asyncfed.experiment import Experiment, from_toml, read_toml, to_toml
+    from asyncfed.live.checks import Limits
+    from asyncfed.live.local.local_engine import LocalEngine
+    from asyncfed.live.session import CheckpointPolicy
+    from asyncfed.problems.protocol import Problem
+    from asyncfed.runs.live import LiveProgress
+    from asyncfed.runs.progress import Progress
+    from asyncfed.runs.verify import Verification
+    from asyncfed.runs.workers import Workers
+    from asyncfed.strategies.discounts import Discount, Hinge, NoDiscount, Polynomial
+    from asyncfed.strategies.samplers import (
+        Fair,
+        Sampler,
+        ShortestQueue,
+        ShuffledCycle,
+        UniformAll,
+        UniformIdle,
+        Weighted,
+    )
+    from asyncfed.strategies.schedules import ConstantRate, DelayAware
+    from asyncfed.version import __version__
+
+_NAMES_IN = {
+    "asyncfed.analysis.comparison": ("Comparison", "compare"),
+    "asyncfed.api": ("Run", "load", "register", "resume", "run", "run_live", "verify", "what_if"),
+    "asyncfed.certificates.certificate": ("Certificate", "certify"),
+    "asyncfed.core.record": ("Config", "Record", "replace"),
+    "asyncfed.core.types": (
+        "Action",
+        "Budget",
+        "Combine",
+        "Dispatch",
+        "Drop",
+        "Merge",
+        "Report",
+        "Schedule",
+        "Stop",
+        "Strategy",
+        "Train",
+        "Update",
+        "View",
+        "Work",
+    ),
+    "asyncfed.delays.timing": ("DelayModel", "Timing"),
+    "asyncfed.engine.evaluation": ("Evaluation",),
+    "asyncfed.engine.plan": ("Churn",),
+    "asyncfed.engine.stopping": ("Stopping",),
+    "asyncfed.experiment": ("Experiment", "from_toml", "read_toml", "to_toml"),
+    "asyncfed.live.checks": ("Limits",),
+    "asyncfed.live.local.local_engine": ("LocalEngine",),
+    "asyncfed.live.session": ("CheckpointPolicy",),
+    "asyncfed.problems.protocol": ("Problem",),
+    "asyncfed.runs.live": ("LiveProgress",),
+    "asyncfed.runs.progress": ("Progress",),
+    "asyncfed.runs.verify": ("Verification",),
+    "asyncfed.runs.workers": ("Workers",),
+    "asyncfed.strategies.discounts": ("Discount", "Hinge", "NoDiscount", "Polynomial"),
+    "asyncfed.strategies.samplers": (
+        "Fair",
+        "Sampler",
+        "ShortestQueue",
+        "ShuffledCycle",
+        "UniformAll",
+        "UniformIdle",
+        "Weighted",
+    ),
+    "asyncfed.strategies.schedules": ("ConstantRate", "DelayAware"),
+    "asyncfed.version": ("__version__",),
+}
+"""The same once more for when the program runs: the module of every public name."""
+
+_MODULE_OF = {name: module for module, names in _NAMES_IN.items() for name in names}
+_MODULES = ("data", "delays", "errors", "presets", "problems", "strategies", "testing", "theory")
 
 __all__ = [
+    "Action",
     "Budget",
     "Certificate",
+    "CheckpointPolicy",
     "Churn",
+    "Combine",
     "Comparison",
+    "Config",
     "ConstantRate",
     "DelayAware",
+    "DelayModel",
+    "Discount",
+    "Dispatch",
+    "Drop",
     "Evaluation",
     "Experiment",
+    "Fair",
+    "Hinge",
     "Limits",
+    "LiveProgress",
     "LocalEngine",
+    "Merge",
+    "NoDiscount",
+    "Polynomial",
+    "Problem",
+    "Progress",
+    "Record",
+    "Report",
     "Run",
+    "Sampler",
+    "Schedule",
+    "ShortestQueue",
+    "ShuffledCycle",
+    "Stop",
     "Stopping",
+    "Strategy",
+    "Timing",
+    "Train",
+    "UniformAll",
+    "UniformIdle",
+    "Update",
+    "Verification",
+    "View",
+    "Weighted",
     "Work",
     "Workers",
     "__version__",
@@ -50,12 +169,29 @@ __all__ = [
     "presets",
     "problems",
     "read_toml",
+    "register",
     "replace",
     "resume",
-    "resume_live",
     "run",
     "run_live",
     "strategies",
+    "testing",
+    "theory",
     "to_toml",
     "verify",
+    "what_if",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return import_module(f"asyncfed.{name}")
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module 'asyncfed' has no attribute {name!r}")
+    value = getattr(import_module(_MODULE_OF[name]), name)
+    globals()[name] = value  # so that the next use does not come here
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -203,7 +203,7 @@ class Broken:
 
 @pytest.fixture
 def any_strategy_in_a_header(monkeypatch):
-    monkeypatch.setattr("asyncfed.runs.simulate.to_plain", lambda value: {})
+    monkeypatch.setattr("asyncfed.runs.header.to_plain", lambda value: {})
 
 
 @pytest.mark.usefixtures("any_strategy_in_a_header")

@@ -12,7 +12,7 @@ import asyncfed as af
 from asyncfed.flower.grid_driver import LATE_SECONDS, MAX_ERRORS_IN_A_ROW, QUERY_SECONDS
 from asyncfed.flower.messages import pack_model
 from asyncfed.live.checks import Limits
-from asyncfed.runs.simulate import seal
+from asyncfed.runs.progress import seal
 from asyncfed.strategies import AFL
 from asyncfed.strategies.samplers import ShortestQueue
 

@@ -80,7 +80,7 @@ import asyncfed as af
 
 path, updates = Path(sys.argv[1]), int(sys.argv[2])
 if path.exists():
-    run = af.resume_live(path)
+    run = af.resume(path)
 else:
     experiment = af.presets.regression(strategy="afl_mixing", num_clients=4)
     experiment = af.replace(experiment, budget=af.Budget(updates=updates), evaluation=af.Evaluation(every=50))

@@ -8,7 +8,7 @@ from asyncfed.core.errors import JournalError
 from asyncfed.core.record import replace
 from asyncfed.core.types import Budget
 from asyncfed.reproduce.cached_runs import Units, cost, load_unit, save_unit, unit_key
-from asyncfed.runs import simulate as running
+from asyncfed.runs.simulate import simulate
 
 EXPERIMENT = presets.regression(rounds=3, fraction=0.2)
 
@@ -27,7 +27,7 @@ def test_another_version_of_asyncfed_does_not_reuse_units(monkeypatch):
 
 
 def test_a_unit_is_read_as_it_was_written(tmp_path):
-    done = running.run(EXPERIMENT, threads=1)
+    done = simulate(EXPERIMENT, threads=1)
     save_unit(done, tmp_path / "unit.npz")
     outcome, params = load_unit(tmp_path / "unit.npz")
     assert (outcome.verdict, outcome.reason, outcome.seed) == (done.verdict, done.reason, 0)
@@ -42,7 +42,7 @@ def test_a_unit_is_read_as_it_was_written(tmp_path):
 
 def test_a_run_that_diverged_is_kept_as_such(tmp_path):
     wild = presets.regression(strategy="afl_delta_sum", rounds=60, fraction=0.9, delays=presets.delays_named("none"))
-    save_unit(running.run(wild, threads=1), tmp_path / "unit.npz")
+    save_unit(simulate(wild, threads=1), tmp_path / "unit.npz")
     assert load_unit(tmp_path / "unit.npz").outcome.verdict == "diverged"
 
 

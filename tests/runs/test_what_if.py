@@ -8,9 +8,9 @@ from asyncfed.core.errors import ConfigError
 from asyncfed.core.types import Budget, Work
 from asyncfed.delays import Job, RecordedDelays
 from asyncfed.runs.recorded_jobs import recorded_jobs
+from asyncfed.runs.what_if import what_if
 from asyncfed.store.schema import DISPATCH, LOST, REPORT
 from asyncfed.strategies import AFL, FedAvg, FedBuff
-from asyncfed.runs.what_if import what_if
 
 WORK = Work(epochs=1, batch_size=4, learning_rate=0.01)
 

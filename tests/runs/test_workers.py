@@ -8,8 +8,8 @@ import pytest
 
 import asyncfed as af
 from asyncfed.core.errors import ConfigError
-from asyncfed.testing import check_problem
 from asyncfed.problems.protocol import Jobs
+from asyncfed.testing import check_problem
 
 
 def test_workers_change_nothing(small):

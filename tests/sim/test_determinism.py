@@ -70,7 +70,7 @@ def test_another_seed_is_another_run():
 @pytest.mark.parametrize("strategy", STRATEGIES.values(), ids=STRATEGIES)
 def test_resuming_from_any_checkpoint_gives_the_same_bytes(strategy, tmp_path):
     """Stop after every so many arrivals, reopen the file, go on: as many times as it takes."""
-    from asyncfed.runs.simulate import resume, seal
+    from asyncfed.runs.progress import seal
     from asyncfed.sim.simulation import Simulation
     from asyncfed.store.journal import Journal
 
@@ -90,7 +90,7 @@ def test_resuming_from_any_checkpoint_gives_the_same_bytes(strategy, tmp_path):
         simulation = Simulation(problem, delays, base.plan(1), journal, checkpoint)
     seal(simulation, journal)
     journal.close()
-    resumed = resume(path)
+    resumed = af.resume(path)
     assert resumed.sha256 == whole.sha256
     assert {k: v.tolist() for k, v in resumed.rounds.items()} == {k: v.tolist() for k, v in whole.rounds.items()}
     assert resumed.evaluations["objective"].tolist() == whole.evaluations["objective"].tolist()

@@ -22,7 +22,10 @@ from asyncfed.core.errors import AsyncFedError, ConfigError
 from asyncfed.core.record import replace
 from asyncfed.core.types import Strategy
 from asyncfed.experiment import Experiment
-from asyncfed.runs.simulate import Progress, become_worker, run, usable_cores
+from asyncfed.runs.cores import usable_cores
+from asyncfed.runs.progress import Progress
+from asyncfed.runs.simulate import simulate
+from asyncfed.runs.worker_process import become_worker
 
 SLACK = 1.1
 """What the default target allows on the worst run's best objective, so that noise does not decide who gets there."""
@@ -181,7 +184,7 @@ def _outcome(task: Task, stop: Event | None = None) -> Outcome:
         if stop is not None and stop.is_set():
             raise KeyboardInterrupt
 
-    finished = run(task.experiment, threads=1, watch=look_up)
+    finished = simulate(task.experiment, threads=1, watch=look_up)
     if not finished.finished:
         raise KeyboardInterrupt
     return Outcome(

@@ -19,7 +19,7 @@ from asyncfed.experiment import Experiment
 from asyncfed.kernels.losses import LEAST_SQUARES, MSE
 from asyncfed.problems.linear import Linear
 from asyncfed.problems.objective import Objective
-from asyncfed.runs.result import Run
+from asyncfed.runs.result import RecordedRun
 from asyncfed.store.schema import DISPATCH, DROP, LOST, MERGE
 from asyncfed.strategies import Dispatching, Sampler
 from asyncfed.strategies.samplers import PredictableSampler
@@ -125,7 +125,7 @@ class Merges(NamedTuple):
     own_start: bool
 
 
-def bias_of_run(run: Run, problem: Linear | None = None) -> Bias:
+def bias_of_run(run: RecordedRun, problem: Linear | None = None) -> Bias:
     """How unevenly the clients of a run were heard, and where that leads; pass `problem` if the run was given one."""
     built = run.experiment.problem() if problem is None else problem
     best = built.optimum()
@@ -151,7 +151,7 @@ def bias_of_run(run: Run, problem: Linear | None = None) -> Bias:
     )
 
 
-def merges_of(run: Run, num_examples: NDArray[np.int64]) -> Merges:
+def merges_of(run: RecordedRun, num_examples: NDArray[np.int64]) -> Merges:
     """All merged updates of a run in the order of their merging."""
     dispatched: dict[int, tuple[int, str]] = {}
     merged: list[tuple[int, float, str]] = []

@@ -26,9 +26,9 @@ from asyncfed.engine.evaluation import Evaluation
 from asyncfed.experiment import Experiment
 from asyncfed.problems.linear import Linear
 from asyncfed.problems.protocol import Problem
-from asyncfed.runs.result import Run
-from asyncfed.runs.simulate import run as run_experiment
-from asyncfed.runs.simulate import usable_cores
+from asyncfed.runs.cores import usable_cores
+from asyncfed.runs.result import RecordedRun
+from asyncfed.runs.simulate import simulate
 from asyncfed.strategies.schedules import ConstantRate
 from asyncfed.theory.assumption_checks import AssumptionCheck, check_assumptions
 from asyncfed.theory.constants import Constants, constants
@@ -142,13 +142,13 @@ def certify(
         repeated = with_changes(
             experiment, seed=experiment.seed + number, evaluation=Evaluation(drift=found.optimum is not None)
         )
-        runs.append((repeated, run_experiment(repeated, problem=problem, threads=threads)))
+        runs.append((repeated, simulate(repeated, problem=problem, threads=threads)))
         if watch is not None:
             watch(number + 1)
     return _certificate(experiment, problem, found, runs, threads)
 
 
-def certificate_of(run: Run, threads: int | None = None) -> Certificate:
+def certificate_of(run: RecordedRun, threads: int | None = None) -> Certificate:
     """The certificate of one run, from its journal and its own problem.
 
     Bounds on expectations may be exceeded by a single run.
@@ -165,7 +165,7 @@ def certificate_of(run: Run, threads: int | None = None) -> Certificate:
     return _certificate(experiment, problem, constants_of(experiment, problem), [(experiment, run)], threads)
 
 
-def problem_of(run: Run) -> Linear:
+def problem_of(run: RecordedRun) -> Linear:
     """The linear problem that a run learnt, which need not be the one its experiment describes.
 
     A run that was given a wrapper of the described problem, such as `Workers`, is about the problem inside.
@@ -213,7 +213,7 @@ def _certificate(
     experiment: Experiment,
     problem: Linear,
     found: Constants,
-    runs: Sequence[tuple[Experiment, Run]],
+    runs: Sequence[tuple[Experiment, RecordedRun]],
     threads: int | None,
 ) -> Certificate:
     cores = threads or usable_cores()

@@ -11,7 +11,7 @@ from asyncfed.analysis.participation import bias_of_run, predicted_participation
 from asyncfed.core.errors import AsyncFedError
 from asyncfed.experiment import Experiment
 from asyncfed.problems.linear import Linear
-from asyncfed.runs.result import Run
+from asyncfed.runs.result import RecordedRun
 from asyncfed.theory.bias import Bias
 from asyncfed.theory.queueing import Prediction
 
@@ -36,7 +36,7 @@ class ClientInfluence:
     bias_note: str
 
 
-def client_influence(experiment: Experiment, problem: Linear, runs: Sequence[Run]) -> ClientInfluence:
+def client_influence(experiment: Experiment, problem: Linear, runs: Sequence[RecordedRun]) -> ClientInfluence:
     """The influence of every client of an experiment, and of the first of its runs."""
     prediction, prediction_note = _prediction(experiment, problem)
     bias, counted, bias_note = None, None, "not run yet"

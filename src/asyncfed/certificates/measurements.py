@@ -12,7 +12,7 @@ from asyncfed.certificates.settings import CHURN
 from asyncfed.engine.trajectory import Trajectory, follow
 from asyncfed.experiment import Experiment
 from asyncfed.problems.linear import Linear
-from asyncfed.runs.result import Run
+from asyncfed.runs.result import RecordedRun
 from asyncfed.theory.bounds import client_drift_bound
 from asyncfed.theory.conditions import step_curvature
 from asyncfed.theory.constants import Constants
@@ -59,7 +59,7 @@ def averaging_ratio(setting: Setting, found: Constants) -> float | None:
 
 
 def measure_run(
-    problem: Linear, found: Constants, ratio: float | None, experiment: Experiment, run: Run, threads: int
+    problem: Linear, found: Constants, ratio: float | None, experiment: Experiment, run: RecordedRun, threads: int
 ) -> MeasuredRun:
     """Follow a run of `experiment`; averaged models have weights of this `ratio`, if it is given."""
     evaluations = run.evaluations

@@ -13,8 +13,8 @@ from asyncfed.cli.output import console, exit_by_verdict, print_line, print_run,
 from asyncfed.core.errors import JournalError
 
 if TYPE_CHECKING:
+    from asyncfed.api import Run
     from asyncfed.report.page.run_page import ToldRun
-    from asyncfed.runs.result import Run
 
 SHORT_DIGEST = 16
 """Hexadecimal digits that are enough to see whether two runs are the same."""
@@ -29,8 +29,8 @@ def show(
     full_digests: Annotated[bool, typer.Option("--full-digests", help="Also print the digests in full.")] = False,
 ) -> None:
     """Show what a run did, how it ended, and digests of its events and model: equal runs have equal ones."""
+    from asyncfed.api import load
     from asyncfed.experiment import to_toml
-    from asyncfed.runs.result import load
 
     recorded = load(file)
     if toml:
@@ -63,7 +63,7 @@ def export(
     ] = "table",
 ) -> None:
     """Write a table of a run as CSV or Parquet, or the whole run for TensorBoard or MLflow."""
-    from asyncfed.runs.result import load
+    from asyncfed.api import load
 
     recorded = load(file)
     if to == "tensorboard":
@@ -100,9 +100,9 @@ def report(
 
 def _describe_run(file: Path) -> ToldRun:
     """A run with how different its clients' data are, if the file says which data they were; prepared once."""
+    from asyncfed.api import load
     from asyncfed.experiment import to_toml
     from asyncfed.report.page.run_page import ToldRun
-    from asyncfed.runs.result import load
 
     recorded = load(file)
     experiment = recorded.experiment
@@ -118,9 +118,9 @@ def _describe_run(file: Path) -> ToldRun:
 
 def verify(file: RunFile, threads: Threads = None) -> None:
     """Replay a run's journal and compare the digests of events and model."""
+    from asyncfed.api import load
+    from asyncfed.api import verify as replay_and_compare
     from asyncfed.report.terminal.progress import counting_bar
-    from asyncfed.runs.result import load
-    from asyncfed.runs.simulate import verify as replay_and_compare
 
     updates = load(file).evaluations["updates"].tolist()
     with counting_bar(console, "replaying", max([0, *updates])) as watch:
@@ -141,10 +141,9 @@ def replay(
     if not strategy:
         verify(file, threads)
         return
+    from asyncfed.api import load, what_if
     from asyncfed.presets import strategy_like
     from asyncfed.report.terminal.what_if_table import what_if_table
-    from asyncfed.runs.result import load
-    from asyncfed.runs.what_if import what_if
 
     base = load(file).experiment.strategy
     runs = what_if(file, {name: strategy_like(name, base) for name in strategy}, threads=threads)

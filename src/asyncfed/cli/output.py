@@ -15,7 +15,7 @@ from asyncfed.core.errors import ConfigError
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from asyncfed.runs.result import Run
+    from asyncfed.api import Run
 
 console = Console()
 complaints = Console(stderr=True)

@@ -29,15 +29,15 @@ def run(
     checkpoint_seconds: CheckpointSeconds = 2.0,
 ) -> None:
     """Simulate an experiment. Ctrl-C stops it cleanly; `asyncfed resume` continues it."""
+    from asyncfed import api
     from asyncfed.report.terminal.progress import run_bar
-    from asyncfed.runs import simulate
 
     chosen, data, problem = options.prepare()
     file = out or Path("runs") / f"{chosen.name}-{chosen.seed}.sqlite"
     for note in (*data.notes, chosen.measure_heterogeneity(data.clients).verdict):
         print_note(note)
     with run_bar(console, chosen) as watch:
-        done = simulate.run(
+        done = api.run(
             chosen,
             out=file,
             problem=problem,
@@ -58,20 +58,14 @@ def resume(
     checkpoint_seconds: CheckpointSeconds = 2.0,
 ) -> None:
     """Continue an interrupted run, to the bytes it would have reached uninterrupted."""
+    from asyncfed import api
     from asyncfed.report.terminal.progress import run_bar
-    from asyncfed.runs import live, simulate
-    from asyncfed.runs.result import load
 
     given = None if experiment is None else ExperimentOptions(experiment).build()
-    recorded = load(file)
-    if "live" in recorded.header:
-        with run_bar(console, recorded.experiment, "wall") as watch:
-            done = live.resume_live(file, experiment=given, threads=threads, watch=watch)
-    else:
-        with run_bar(console, recorded.experiment) as watch:
-            done = simulate.resume(
-                file, experiment=given, threads=threads, watch=watch, checkpoint_seconds=checkpoint_seconds
-            )
+    recorded = api.load(file)
+    clock = "wall" if "live" in recorded.header else "virtual"
+    with run_bar(console, recorded.experiment, clock) as watch:
+        done = api.resume(file, experiment=given, threads=threads, watch=watch, checkpoint_seconds=checkpoint_seconds)
     print_run(done, plot)
     exit_by_verdict(done)
 
@@ -98,9 +92,9 @@ def live(
     """Run an experiment for real, every client a process. Ctrl-C stops it cleanly; `asyncfed resume` continues it."""
     from dataclasses import replace
 
+    from asyncfed.api import run_live
     from asyncfed.live.checks import Limits
     from asyncfed.live.local.local_engine import LocalEngine
-    from asyncfed.runs.live import run_live
 
     chosen = (options if chosen_preset is None else replace(options, experiment=chosen_preset)).build()
     with _live_watcher(chosen, metrics_port) as watch:

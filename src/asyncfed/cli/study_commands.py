@@ -66,10 +66,10 @@ def certify(
 ) -> None:
     """Say what is guaranteed for an experiment, run it, and draw both. EXPERIMENT may also be a run's file."""
     from asyncfed import certificates
+    from asyncfed.api import load
     from asyncfed.certificates.paper_setting import paper_sentence
     from asyncfed.report.terminal.certificate_text import certificate_text, client_influence_text
     from asyncfed.report.terminal.progress import counting_bar
-    from asyncfed.runs.result import load
 
     if options.experiment.endswith(".sqlite"):
         certificate = load(Path(options.experiment)).certificate()

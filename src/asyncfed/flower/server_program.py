@@ -19,10 +19,11 @@ from asyncfed.flower.node_registry import LoadTest, NodeRegistry
 from asyncfed.flower.settings import FlowerSettings, read_settings, with_prefetch
 from asyncfed.live.session import LiveSession
 from asyncfed.problems.protocol import Problem
+from asyncfed.runs.cores import usable_cores
+from asyncfed.runs.header import check_same_problem, new_header, same_experiment
 from asyncfed.runs.live import check_fit
-from asyncfed.runs.simulate import check_same_problem, same_experiment, seal, usable_cores, written
+from asyncfed.runs.progress import seal
 from asyncfed.store.journal import Journal
-from asyncfed.version import __version__
 
 log = logging.getLogger("flwr")
 LOG_SECONDS = 10.0
@@ -125,20 +126,12 @@ def _open_journal(
 def _new_header(
     experiment: Experiment, problem: Problem, settings: FlowerSettings, absent: list[int]
 ) -> dict[str, Any]:
-    return {
-        "asyncfed": __version__,
-        "experiment": written(experiment),
-        "problem": problem.fingerprint(),
-        "num_clients": problem.num_clients,
-        "own_delays": False,
-        "live": {
-            "engine": {"kind": "flower", **to_plain(settings)},
-            "absent": absent,
-            "examples": problem.num_examples.tolist(),
-        },
-        "verdict": "interrupted",
-        "reason": "it was stopped before its end",
+    live = {
+        "engine": {"kind": "flower", **to_plain(settings)},
+        "absent": absent,
+        "examples": problem.num_examples.tolist(),
     }
+    return new_header(experiment, problem, live=live)
 
 
 def _loss(state: RunState) -> str:

@@ -18,7 +18,7 @@ from asyncfed.analysis.comparison import Outcome
 from asyncfed.core.errors import JournalError
 from asyncfed.core.record import to_json, to_plain
 from asyncfed.experiment import Experiment
-from asyncfed.runs.result import Run
+from asyncfed.runs.result import RecordedRun
 from asyncfed.version import __version__
 
 FORMAT = 1
@@ -46,7 +46,7 @@ def cost(experiment: Experiment) -> int:
     return max(1, (experiment.budget.rounds or 1) * int(crowd) * experiment.strategy.work.epochs // 50)
 
 
-def save_unit(run: Run, path: Path) -> None:
+def save_unit(run: RecordedRun, path: Path) -> None:
     columns = {
         "verdict": np.array(run.verdict),
         "reason": np.array(run.reason),

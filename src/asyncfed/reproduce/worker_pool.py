@@ -13,7 +13,9 @@ from typing import Any
 from asyncfed.core.errors import ConfigError
 from asyncfed.experiment import Experiment
 from asyncfed.reproduce.cached_runs import save_unit
-from asyncfed.runs.simulate import become_worker, run, usable_cores
+from asyncfed.runs.cores import usable_cores
+from asyncfed.runs.simulate import simulate
+from asyncfed.runs.worker_process import become_worker
 
 Job = tuple[Any, ...]
 
@@ -74,7 +76,7 @@ def workers(count: int | None) -> Iterator[Workers]:
 
 def simulate_unit(experiment: Experiment, path: Path) -> None:
     """Run an experiment and keep what the figures need. A run that diverges is a result too."""
-    done = run(experiment, threads=1)
+    done = simulate(experiment, threads=1)
     if not done.finished:
         raise KeyboardInterrupt
     save_unit(done, path)

@@ -15,18 +15,12 @@ from asyncfed.live.engine_protocol import Engine
 from asyncfed.live.local.local_engine import LocalEngine
 from asyncfed.live.session import CheckpointPolicy, LiveSession
 from asyncfed.problems.protocol import Problem
-from asyncfed.runs.result import Run
-from asyncfed.runs.simulate import (
-    check_same_problem,
-    interruptible,
-    progress,
-    same_experiment,
-    seal,
-    thread_count,
-    written,
-)
+from asyncfed.runs.cores import thread_count
+from asyncfed.runs.header import check_same_problem, new_header, same_experiment
+from asyncfed.runs.interruption import interruptible
+from asyncfed.runs.progress import progress, seal
+from asyncfed.runs.result import RecordedRun
 from asyncfed.store.journal import Journal
-from asyncfed.version import __version__
 
 
 class LiveProgress(NamedTuple):
@@ -69,7 +63,7 @@ def run_live(
     threads: int | None = None,
     watch: LiveWatcher | None = None,
     force: bool = False,
-) -> Run:
+) -> RecordedRun:
     """Run an experiment with real clients, to its end or until Ctrl-C. Its delays are real, not the experiment's.
 
     `engine` is where the clients are (default: processes of this machine). `limits` are what a reply has to pass. With
@@ -87,17 +81,7 @@ def run_live(
         "saving": to_plain(checkpoints or CheckpointPolicy()),
         "power_safe": power_safe,
     }
-    header = {
-        "asyncfed": __version__,
-        "experiment": written(experiment),
-        "problem": problem.fingerprint(),
-        "num_clients": problem.num_clients,
-        "own_delays": False,
-        "live": live,
-        "verdict": "interrupted",
-        "reason": "it was stopped before its end",
-    }
-    journal = Journal.create(out, header, replace=force)
+    journal = Journal.create(out, new_header(experiment, problem, live=live), replace=force)
     return _drive(experiment, engine, problem, journal, live, threads, watch)
 
 
@@ -109,7 +93,7 @@ def resume_live(
     problem: Problem | None = None,
     threads: int | None = None,
     watch: LiveWatcher | None = None,
-) -> Run:
+) -> RecordedRun:
     """Go on with a live run that was interrupted or killed. What was merged stays merged; what was out is given up."""
     journal = Journal.open(path, write=True)
     header = journal.header()
@@ -120,7 +104,7 @@ def resume_live(
     check_same_problem(header, problem, path)
     if header["verdict"] != "interrupted":
         journal.rehash()
-        return Run(journal)
+        return RecordedRun(journal, experiment, problem)
     engine = engine or _engine_of(header["live"], path)
     engine.check(problem)
     return _drive(experiment, engine, problem, journal, header["live"], threads, watch)
@@ -158,7 +142,7 @@ def _drive(
     live: dict[str, Any],
     threads: int | None,
     watch: LiveWatcher | None,
-) -> Run:
+) -> RecordedRun:
     if live["power_safe"]:
         journal.survive_power_loss()
     session = LiveSession(
@@ -184,4 +168,4 @@ def _drive(
         engine.drive(session, problem, begin, _Control(interrupted.is_set, report_progress))
     if begun:
         seal(session, journal)
-    return Run(journal)
+    return RecordedRun(journal, experiment, problem)

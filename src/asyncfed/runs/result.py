@@ -1,4 +1,4 @@
-"""Run: what a finished (or interrupted) run left behind, read from its journal and nothing else."""
+"""RecordedRun: what a finished (or interrupted) run left behind, read from its journal."""
 
 from __future__ import annotations
 
@@ -9,36 +9,53 @@ from typing import Any
 
 import numpy as np
 
-from asyncfed.core.errors import ConfigError, JournalError
+from asyncfed.core.errors import JournalError
 from asyncfed.experiment import Experiment, stored
-from asyncfed.analysis.client_outcomes import local_performance
 from asyncfed.problems.protocol import Problem
-from asyncfed.analysis.client_table import ClientTable
-from asyncfed.report.figures.client_figure import DrawableClientTable
 from asyncfed.store.journal import Journal
 
 
-class Run:
-    """`evaluations` and `rounds` are dicts of arrays by column; `params` is the last model that was saved.
+class RecordedRun:
+    """A run as its journal records it, with the experiment and the problem it was made with, if they are at hand.
 
-    `problem` is what was learnt, if it is at hand; all but `clients` is read from the journal and nothing else.
+    Attributes:
+        journal: the run's file, or what would be in it.
+        given_experiment: the experiment the run was made with, or None: then the header says which.
+        given_problem: the problem the run was made with, or None: then the experiment describes it.
     """
 
-    def __init__(self, journal: Journal, problem: Problem | None = None) -> None:
+    def __init__(self, journal: Journal, experiment: Experiment | None = None, problem: Problem | None = None) -> None:
         self.journal = journal
-        self._problem = problem
+        self.given_experiment = experiment
+        self.given_problem = problem
 
     @property
     def path(self) -> Path | None:
+        """The run's file; None if it was kept in memory."""
         return self.journal.path
 
     @cached_property
     def header(self) -> dict[str, Any]:
+        """What the file says about itself: version, experiment, verdict and digests."""
         return self.journal.header()
 
-    @property
+    @cached_property
     def experiment(self) -> Experiment:
+        """The experiment that was run."""
+        if self.given_experiment is not None:
+            return self.given_experiment
         return stored(self.header["experiment"], self.path)
+
+    @cached_property
+    def problem(self) -> Problem:
+        """What was learnt, with its data: as it was given, or made again from the experiment."""
+        problem: Problem = self.experiment.problem() if self.given_problem is None else self.given_problem
+        if problem.fingerprint() != self.header["problem"]:
+            raise JournalError(
+                f"{self.path} was run on data that its experiment does not describe, or that have changed since. Pass "
+                "the same again: af.load(path, problem=...)."
+            )
+        return problem
 
     @property
     def verdict(self) -> str:
@@ -61,10 +78,12 @@ class Run:
 
     @property
     def finished(self) -> bool:
+        """False if the run was interrupted and can be resumed."""
         return self.verdict != "interrupted"
 
     @cached_property
     def params(self) -> np.ndarray:
+        """The last model that was saved, as a flat vector."""
         checkpoint = self.journal.checkpoint()
         if checkpoint is None:
             raise JournalError(f"{self.path} holds no model yet: the run was interrupted before its first checkpoint.")
@@ -72,10 +91,12 @@ class Run:
 
     @cached_property
     def evaluations(self) -> dict[str, np.ndarray]:
+        """Every measurement of the model by column: updates, version, round, elapsed (s) and each metric."""
         return {name: np.array(values) for name, values in self.journal.evaluation_columns().items()}
 
     @cached_property
     def rounds(self) -> dict[str, np.ndarray]:
+        """The account of every round by column: clock (s), energy (J), bytes, staleness, participation."""
         return {name: np.array(values) for name, values in self.journal.columns("rounds").items()}
 
     @property
@@ -92,65 +113,21 @@ class Run:
             counts[ledger["clients"]] = ledger["merges"]
         return counts
 
-    def certificate(self) -> Any:
-        """What is guaranteed for this run beside what it did: see `asyncfed.certificates.Certificate`."""
-        from asyncfed.certificates import certificate_of
-
-        return certificate_of(self)
-
-    def bias(self) -> Any:
-        """Whose voice counted how much, and what that did to the optimum: see `asyncfed.theory.bias.Bias`."""
-        from asyncfed.analysis.participation import bias_of_run
-
-        return bias_of_run(self)
-
-    @cached_property
-    def problem(self) -> Problem:
-        """What was learnt, with its data: made again from the experiment, unless it is at hand."""
-        problem = self.experiment.problem() if self._problem is None else self._problem
-        if problem.fingerprint() != self.header["problem"]:
-            raise JournalError(
-                f"{self.path} was run on data that its experiment does not describe, or that have changed since. Pass "
-                "the same again: af.load(path, problem=...)."
-            )
-        return problem
-
-    @cached_property
-    def clients(self) -> DrawableClientTable:
-        """How each client is served, by the common model and by one trained alone; see `asyncfed.analysis.client_outcomes`."""
-        table = local_performance(
-            self.experiment, self.problem, self.params, self.participation(), self.journal.event_rows()
-        )
-        return DrawableClientTable(table.columns, table.part)
-
-    @property
-    def known_clients(self) -> ClientTable | None:
-        """`clients`, or None where the file does not say enough: data of your own, or no model yet."""
-        try:
-            return self.clients
-        except (ConfigError, JournalError):
-            return None
-
-    def plot(self) -> Any:
-        """A Matplotlib figure of the run: loss, staleness, clock and who took part."""
-        from asyncfed.report.figures.run_figure import draw_run
-
-        return draw_run(self)
-
     def __repr__(self) -> str:
         last = {name: values[-1] for name, values in self.evaluations.items() if len(values)}
         return (
-            f"Run({self.header['experiment']['name']}: {self.verdict}, round {last.get('round', 0)}, "
+            f"{type(self).__name__}({self.header['experiment']['name']}: {self.verdict}, round {last.get('round', 0)}, "
             f"objective {last.get('objective', float('nan')):.6g}, {last.get('elapsed', 0.0):.6g} s)"
         )
 
 
 def params_sha256(params: np.ndarray) -> str:
+    """The digest of a model's bytes."""
     return hashlib.sha256(np.ascontiguousarray(params).tobytes()).hexdigest()
 
 
-def load(path: Path | str, problem: Problem | None = None) -> Run:
-    """Open a run's file for reading. `problem` is the run's own, if its experiment does not describe it."""
+def load_run(path: Path | str, experiment: Experiment | None = None, problem: Problem | None = None) -> RecordedRun:
+    """Open a run's file for reading; see `asyncfed.load`."""
     journal = Journal.open(path)
     journal.rehash()
-    return Run(journal, problem)
+    return RecordedRun(journal, experiment, problem)

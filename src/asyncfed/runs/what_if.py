@@ -9,20 +9,21 @@ from asyncfed.core.record import replace
 from asyncfed.core.types import Strategy
 from asyncfed.delays.recorded_delays import RecordedDelays
 from asyncfed.problems.protocol import Problem
-from asyncfed.runs.result import Run, load
-from asyncfed.runs.simulate import check_same_problem, run
+from asyncfed.runs.header import check_same_problem
 from asyncfed.runs.recorded_jobs import recorded_jobs
+from asyncfed.runs.result import RecordedRun, load_run
+from asyncfed.runs.simulate import simulate
 
 
 def what_if(
     path: Path | str, strategies: Mapping[str, Strategy], *, problem: Problem | None = None, threads: int | None = None
-) -> dict[str, Run]:
+) -> dict[str, RecordedRun]:
     """The recorded run under the name "recorded", then one simulated run a strategy, on the same clients.
 
     The k-th job of client c takes as long as the k-th job of client c took, and is lost if that was lost. All else is
     the recorded run's experiment.
     """
-    recorded = load(path)
+    recorded = load_run(path)
     experiment = recorded.experiment
     problem = experiment.problem() if problem is None else problem
     check_same_problem(recorded.header, problem, path)
@@ -31,5 +32,5 @@ def what_if(
     for label, strategy in strategies.items():
         delays = RecordedDelays(jobs, problem.num_clients)
         other = replace(experiment, strategy=strategy, churn=())
-        runs[label] = run(other, problem=problem, delays=delays, threads=threads)
+        runs[label] = simulate(other, problem=problem, delays=delays, threads=threads)
     return runs

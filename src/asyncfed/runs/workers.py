@@ -24,7 +24,7 @@ from asyncfed.problems.protocol import (
     Problem,
     as_scoring_problem,
 )
-from asyncfed.runs.simulate import become_worker
+from asyncfed.runs.worker_process import become_worker
 
 
 class Workers:

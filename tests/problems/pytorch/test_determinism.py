@@ -15,7 +15,6 @@ import asyncfed as af
 from asyncfed.core.record import UNSET, replace
 from asyncfed.kernels.row_orders import epoch_orders
 from asyncfed.problems.protocol import Jobs
-from asyncfed.runs.simulate import resume
 from asyncfed.sim.simulation import Simulation
 from asyncfed.store.journal import Journal
 
@@ -279,7 +278,7 @@ def test_threads_and_stops_change_nothing(name, work, story, tmp_path):
         assert unmoved.sha256["params"] != whole.sha256["params"], "no client ended early"
     path = tmp_path / "stopped.sqlite"
     stopped_after([7, 1, 12, 3], whole, asked, problem(name), path)
-    assert resume(path, problem=problem(name), threads=2).sha256 == whole.sha256
+    assert af.resume(path, problem=problem(name), threads=2).sha256 == whole.sha256
     assert af.verify(path, problem=problem(name)).ok
 
 
@@ -314,7 +313,7 @@ def test_killed_and_resumed_in_another_process_the_model_is_the_same(name, updat
         process.wait()
     killed = af.load(file)
     assert killed.verdict == "interrupted"
-    resumed = resume(file, problem=problem(name), threads=1)
+    resumed = af.resume(file, problem=problem(name), threads=1)
     assert resumed.finished
     whole = af.run(experiment(updates), problem=problem(name), threads=2)
     assert resumed.sha256 == whole.sha256

@@ -1,0 +1,323 @@
+"""The public functions, `asyncfed.run` and its neighbours, and `Run`, which they return."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from asyncfed.core.errors import ConfigError, JournalError
+from asyncfed.core.types import Strategy
+from asyncfed.delays import DelayModel
+from asyncfed.experiment import Experiment
+from asyncfed.live.checks import Limits
+from asyncfed.live.engine_protocol import Engine
+from asyncfed.live.session import CheckpointPolicy
+from asyncfed.problems.protocol import Problem
+from asyncfed.registry import register
+from asyncfed.runs import live as live_runs
+from asyncfed.runs import resume as resumed_runs
+from asyncfed.runs import simulate as simulated_runs
+from asyncfed.runs import verify as verification
+from asyncfed.runs import what_if as alternatives
+from asyncfed.runs.live import LiveProgress, LiveWatcher
+from asyncfed.runs.progress import Progress, Watcher
+from asyncfed.runs.result import RecordedRun, load_run
+from asyncfed.runs.simulate import CHECKPOINT_SECONDS
+from asyncfed.runs.verify import Verification
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from pandas import DataFrame
+
+    from asyncfed.certificates.certificate import Certificate
+    from asyncfed.report.figures.client_figure import DrawableClientTable
+    from asyncfed.theory.bias import Bias
+
+TableName: TypeAlias = Literal["evaluations", "rounds", "events", "clients"]
+
+
+class Run(RecordedRun):
+    """What a run left behind, and what can be said about it.
+
+    `evaluations` and `rounds` are dicts of arrays by column; `params` is the last model that was saved; `verdict` and
+    `reason` say how it ended. It keeps the experiment and the problem it was made with; a run that was loaded from a
+    file makes both again from what the file says.
+
+    >>> import asyncfed as af
+    >>> run = af.run(af.presets.regression(rounds=2))
+    >>> run.verdict, run.rounds["round"].tolist()
+    ('finished', [1, 2])
+    """
+
+    def certificate(self) -> Certificate:
+        """What is guaranteed for this run beside what it did.
+
+        Returns:
+            The certificate: which theorems apply, their bounds, and the run's own path beside them.
+        """
+        from asyncfed.certificates.certificate import certificate_of
+
+        return certificate_of(self)
+
+    def bias(self) -> Bias:
+        """How much each client's updates counted, and what that did to the optimum.
+
+        Returns:
+            Shares and weights of the clients, and the optimum of the objective that was really minimised.
+        """
+        from asyncfed.analysis.participation import bias_of_run
+
+        return bias_of_run(self)
+
+    @cached_property
+    def clients(self) -> DrawableClientTable:
+        """How well the common model fits each client, beside a model trained on that client's rows alone."""
+        from asyncfed.analysis.client_outcomes import local_performance
+        from asyncfed.report.figures.client_figure import DrawableClientTable
+
+        table = local_performance(
+            self.experiment, self.problem, self.params, self.participation(), self.journal.event_rows()
+        )
+        return DrawableClientTable(table.columns, table.part)
+
+    @property
+    def known_clients(self) -> DrawableClientTable | None:
+        """`clients`, or None where the file does not say enough: data of your own, or no model yet."""
+        try:
+            return self.clients
+        except (ConfigError, JournalError):
+            return None
+
+    def plot(self) -> Figure:
+        """Draw the run: loss, staleness, clock and participation.
+
+        Returns:
+            A Matplotlib figure.
+        """
+        from asyncfed.report.figures.run_figure import draw_run
+
+        return draw_run(self)
+
+    def to_frame(self, table: TableName = "evaluations") -> DataFrame:
+        """A table of the run as a pandas data frame, one row a measurement, round, event or client.
+
+        Args:
+            table: `evaluations`, `rounds`, `events` or `clients`.
+
+        Returns:
+            A data frame with the table's columns.
+        """
+        from asyncfed.analysis.frames import to_frame
+
+        tables: dict[str, Callable[[], Mapping[str, object]]] = {
+            "evaluations": lambda: self.evaluations,
+            "rounds": lambda: self.rounds,
+            "events": self.journal.event_columns,
+            "clients": lambda: self.clients.columns,
+        }
+        if table not in tables:
+            raise ConfigError(f'There is no table "{table}"; a run has {", ".join(tables)}.')
+        return to_frame(tables[table]())
+
+
+def _public(recorded: RecordedRun) -> Run:
+    return Run(recorded.journal, recorded.given_experiment, recorded.given_problem)
+
+
+def run(
+    experiment: Experiment,
+    *,
+    out: Path | str | None = None,
+    problem: Problem | None = None,
+    delays: DelayModel | None = None,
+    threads: int | None = None,
+    watch: Watcher | None = None,
+    force: bool = False,
+    checkpoint_seconds: float = CHECKPOINT_SECONDS,
+) -> Run:
+    """Simulate an experiment in virtual time, to its end or until Ctrl-C.
+
+    Args:
+        experiment: what to run.
+        out: the run's file; in memory if None.
+        problem: what to learn in place of what the experiment describes, for data or models of your own.
+        delays: the clients' clock in place of the experiment's, for a delay model of your own.
+        threads: at least 1 (default: all cores). They change the speed and nothing else.
+        watch: called about ten times a second with the `Progress` of the run.
+        force: replace a file that exists already.
+        checkpoint_seconds: wall-clock seconds between checkpoints, 0 or more.
+
+    Returns:
+        The run. After Ctrl-C its verdict is `interrupted`, and `resume` continues it if it has a file.
+
+    >>> import asyncfed as af
+    >>> af.run(af.presets.regression(rounds=3)).verdict
+    'finished'
+    """
+    return _public(
+        simulated_runs.simulate(
+            experiment,
+            out=out,
+            problem=problem,
+            delays=delays,
+            threads=threads,
+            watch=watch,
+            force=force,
+            checkpoint_seconds=checkpoint_seconds,
+        )
+    )
+
+
+def run_live(
+    experiment: Experiment,
+    *,
+    engine: Engine | None = None,
+    out: Path | str,
+    problem: Problem | None = None,
+    limits: Limits | None = None,
+    checkpoints: CheckpointPolicy | None = None,
+    power_safe: bool = False,
+    threads: int | None = None,
+    watch: LiveWatcher | None = None,
+    force: bool = False,
+) -> Run:
+    """Run an experiment with real clients, to its end or until Ctrl-C. Its delays are real, not the experiment's.
+
+    Args:
+        experiment: what to run.
+        engine: where the clients are (default: processes of this machine).
+        out: the run's file.
+        problem: what to learn in place of what the experiment describes, for data or models of your own.
+        limits: what a client's reply has to satisfy.
+        checkpoints: how often the journal holds a checkpoint.
+        power_safe: let every commit wait for the disk, so that not even a power failure undoes what was accepted.
+        threads: at least 1 (default: all cores). They change the speed and nothing else.
+        watch: called now and then with the `LiveProgress` of the run.
+        force: replace a file that exists already.
+
+    Returns:
+        The run. After Ctrl-C its verdict is `interrupted`, and `resume` continues it.
+    """
+    return _public(
+        live_runs.run_live(
+            experiment,
+            engine=engine,
+            out=out,
+            problem=problem,
+            limits=limits,
+            checkpoints=checkpoints,
+            power_safe=power_safe,
+            threads=threads,
+            watch=watch,
+            force=force,
+        )
+    )
+
+
+def resume(
+    path: Path | str,
+    *,
+    experiment: Experiment | None = None,
+    problem: Problem | None = None,
+    delays: DelayModel | None = None,
+    engine: Engine | None = None,
+    threads: int | None = None,
+    watch: Callable[[Progress | LiveProgress], None] | None = None,
+    checkpoint_seconds: float = CHECKPOINT_SECONDS,
+) -> Run:
+    """Continue an interrupted run, simulated or live. A run that is finished is loaded.
+
+    A simulated run goes on from its last checkpoint, to the bytes it would have reached uninterrupted. Of a live run,
+    what was merged stays merged, and tickets that were out are given up.
+
+    Args:
+        path: the run's file.
+        experiment: the run's experiment, if it has parts that the file cannot hold. It is compared with the file.
+        problem: the run's problem, if it was given one. It is compared with the file.
+        delays: the run's delay model, if a simulated run was given one.
+        engine: where the clients of a live run are (default: as the file says).
+        threads: at least 1 (default: all cores). They change the speed and nothing else.
+        watch: called now and then with the `Progress` (simulated) or `LiveProgress` (live) of the run.
+        checkpoint_seconds: wall-clock seconds between checkpoints of a simulated run, 0 or more.
+
+    Returns:
+        The run, as `run` or `run_live` would have returned it.
+    """
+    return _public(
+        resumed_runs.resume(
+            path,
+            experiment=experiment,
+            problem=problem,
+            delays=delays,
+            engine=engine,
+            threads=threads,
+            watch=watch,
+            checkpoint_seconds=checkpoint_seconds,
+        )
+    )
+
+
+def load(path: Path | str, problem: Problem | None = None, *, experiment: Experiment | None = None) -> Run:
+    """Open a run's file for reading.
+
+    Args:
+        path: the run's file.
+        problem: the run's problem, if it was given one that its experiment does not describe.
+        experiment: the run's experiment, if it has parts that the file cannot hold.
+
+    Returns:
+        The run.
+    """
+    return _public(load_run(path, experiment, problem))
+
+
+def verify(
+    path: Path | str,
+    *,
+    experiment: Experiment | None = None,
+    problem: Problem | None = None,
+    threads: int | None = None,
+    watch: Callable[[int], None] | None = None,
+) -> Verification:
+    """Check a finished run's file against its own digests, then replay its journal and compare all that follows.
+
+    The replay gives the recorded arrivals to a new server and does every training, merge and measurement again. Client
+    drift is not measured again.
+
+    Args:
+        path: the run's file.
+        experiment: the run's experiment, if it has parts that the file cannot hold. It is compared with the file.
+        problem: the run's problem, if it was given one. It is compared with the file.
+        threads: at least 1 (default: all cores). They change the speed and nothing else.
+        watch: called with the number of reports replayed so far.
+
+    Returns:
+        Whether all agrees, and a sentence for each check.
+    """
+    return verification.verify(path, experiment=experiment, problem=problem, threads=threads, watch=watch)
+
+
+def what_if(
+    path: Path | str, strategies: Mapping[str, Strategy], *, problem: Problem | None = None, threads: int | None = None
+) -> dict[str, Run]:
+    """Simulate what other strategies would have made of a recorded run's clients.
+
+    The k-th job of client c takes as long as its k-th job took in the recorded run, and is lost if that was lost. All
+    else is the recorded run's experiment.
+
+    Args:
+        path: the recorded run's file.
+        strategies: the strategies by label.
+        problem: the run's problem, if it was given one. It is compared with the file.
+        threads: at least 1 (default: all cores). They change the speed and nothing else.
+
+    Returns:
+        The recorded run under the label "recorded", then one simulated run a strategy.
+    """
+    found = alternatives.what_if(path, strategies, problem=problem, threads=threads)
+    return {label: _public(each) for label, each in found.items()}
+
+
+__all__ = ["Run", "TableName", "load", "register", "resume", "run", "run_live", "verify", "what_if"]

@@ -1,0 +1,59 @@
+"""The header of a run's file: what it says about itself, and whether an experiment and a problem are those it names."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from asyncfed.core.errors import ConfigError, JournalError
+from asyncfed.core.record import to_plain
+from asyncfed.experiment import Experiment, differences, stored
+from asyncfed.problems.protocol import Problem
+from asyncfed.version import __version__
+
+
+def new_header(
+    experiment: Experiment, problem: Problem, *, own_delays: bool = False, live: dict[str, Any] | None = None
+) -> dict[str, Any]:
+    """What the file of a new run says about itself; `live` holds what only a live run has to say."""
+    return {
+        "asyncfed": __version__,
+        "experiment": _written(experiment),
+        "problem": problem.fingerprint(),
+        "num_clients": problem.num_clients,
+        "own_delays": own_delays,
+        **({} if live is None else {"live": live}),
+        "verdict": "interrupted",
+        "reason": "it was stopped before its end",
+    }
+
+
+def check_same_problem(header: dict[str, Any], problem: Problem, path: Path | str) -> None:
+    if problem.fingerprint() != header["problem"]:
+        raise JournalError(
+            f"{path} was run on other data or another loss (its problem is {header['problem'][:12]}, this one "
+            f"{problem.fingerprint()[:12]}). Give the same problem again; nothing was changed."
+        )
+
+
+def same_experiment(header: dict[str, Any], given: Experiment | None, path: Path | None) -> Experiment:
+    if given is None:
+        return stored(header["experiment"], path)
+    changes = differences(header["experiment"], given)
+    if changes:
+        raise JournalError(
+            f"{path} was started with another experiment, and mixing two would be neither. Changed: "
+            f"{'; '.join(changes)}. Resume it as it was, or start a new run with another --out. Nothing was changed."
+        )
+    return given
+
+
+def _written(experiment: Experiment) -> dict[str, Any]:
+    try:
+        plain: dict[str, Any] = to_plain(experiment)
+    except TypeError as error:
+        raise ConfigError(
+            f"The experiment has a part that cannot be written down ({error}). Hand functions and data of your own to "
+            "af.run as `delays=` and `problem=` instead."
+        ) from error
+    return plain

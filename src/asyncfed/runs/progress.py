@@ -1,0 +1,37 @@
+"""A run in progress: how far it is, and its last commit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from asyncfed.engine.progress import RunInProgress, RunState
+from asyncfed.runs.result import params_sha256
+from asyncfed.store.journal import Journal
+
+
+class Progress(NamedTuple):
+    """How far a run is: what a progress bar needs."""
+
+    rounds: int
+    updates: int
+    elapsed: float
+    objective: float
+
+
+Watcher = Callable[[Progress], None]
+
+
+def progress(state: RunState) -> Progress:
+    """How far the run is at this moment."""
+    objective = state.last_metrics.get("objective", float("nan"))
+    return Progress(state.rounds, state.updates, state.elapsed, objective)
+
+
+def seal(run: RunInProgress, journal: Journal) -> None:
+    """Write the last checkpoint and, if the run is over, how it ended and the digests of what it did."""
+    journal.commit(*run.checkpoint())
+    if run.finished:
+        verdict, reason = run.state.verdict
+        digests = {"journal": journal.sha256(), "params": params_sha256(run.state.params)}
+        journal.commit(None, None, verdict=verdict, reason=reason, sha256=digests)

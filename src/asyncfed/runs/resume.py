@@ -1,0 +1,85 @@
+"""Continuing an interrupted run, simulated or live."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from asyncfed.core.errors import ConfigError, JournalError
+from asyncfed.delays import DelayModel
+from asyncfed.experiment import Experiment
+from asyncfed.live.engine_protocol import Engine
+from asyncfed.problems.protocol import Problem
+from asyncfed.runs.cores import thread_count
+from asyncfed.runs.header import check_same_problem, same_experiment
+from asyncfed.runs.live import LiveProgress, resume_live
+from asyncfed.runs.progress import Progress, Watcher
+from asyncfed.runs.result import RecordedRun
+from asyncfed.runs.simulate import CHECKPOINT_SECONDS, drive_simulation
+from asyncfed.sim.simulation import Simulation
+from asyncfed.store.journal import Journal
+
+
+def resume(
+    path: Path | str,
+    *,
+    experiment: Experiment | None = None,
+    problem: Problem | None = None,
+    delays: DelayModel | None = None,
+    engine: Engine | None = None,
+    threads: int | None = None,
+    watch: Callable[[Progress | LiveProgress], None] | None = None,
+    checkpoint_seconds: float = CHECKPOINT_SECONDS,
+) -> RecordedRun:
+    """Continue an interrupted run, whether it is simulated or live; see `asyncfed.resume`."""
+    journal = Journal.open(path)
+    is_live = "live" in journal.header()
+    journal.close()
+    if is_live:
+        if delays is not None:
+            raise ConfigError(f"{path} is a live run, whose delays are real: it takes no delays=. Nothing was changed.")
+        return resume_live(path, engine=engine, experiment=experiment, problem=problem, threads=threads, watch=watch)
+    if engine is not None:
+        raise ConfigError(f"{path} is a simulated run, which has no clients to reach: it takes no engine=.")
+    return resume_simulation(
+        path,
+        experiment=experiment,
+        problem=problem,
+        delays=delays,
+        threads=threads,
+        watch=watch,
+        checkpoint_seconds=checkpoint_seconds,
+    )
+
+
+def resume_simulation(
+    path: Path | str,
+    *,
+    experiment: Experiment | None = None,
+    problem: Problem | None = None,
+    delays: DelayModel | None = None,
+    threads: int | None = None,
+    watch: Watcher | None = None,
+    checkpoint_seconds: float = CHECKPOINT_SECONDS,
+) -> RecordedRun:
+    """Continue a simulation from its last checkpoint, to the bytes it would have reached uninterrupted."""
+    journal = Journal.open(path, write=True)
+    header = journal.header()
+    experiment = same_experiment(header, experiment, journal.path)
+    problem = experiment.problem() if problem is None else problem
+    check_same_problem(header, problem, path)
+    checkpoint = journal.checkpoint()
+    if header["verdict"] != "interrupted":
+        journal.rehash()
+        return RecordedRun(journal, experiment, problem)
+    if delays is None:
+        if header["own_delays"]:
+            raise JournalError(
+                f"{path} was run with delays of your own, which its file cannot hold. Pass the same again: "
+                "af.resume(path, delays=...). Nothing was changed."
+            )
+        delays = experiment.delays.bind(problem.num_clients, experiment.seed)
+    journal.rewind(0 if checkpoint is None else checkpoint[0]["seq"])
+    simulation = Simulation(problem, delays, experiment.plan(thread_count(threads)), journal, checkpoint)
+    drive_simulation(simulation, journal, watch, checkpoint_seconds)
+    return RecordedRun(journal, experiment, problem)

@@ -6,7 +6,6 @@ import pytest
 import asyncfed as af
 from asyncfed.certificates import certificate as certificates
 from asyncfed.certificates import certify, with_theory_rate
-from asyncfed.certificates.paper_setting import paper_excess, paper_sentence
 from asyncfed.core.record import Config
 from asyncfed.core.types import Combine, Merge, Train
 from asyncfed.errors import ConfigError, JournalError
@@ -274,14 +273,6 @@ class TestTheoryRate:
     def test_the_schedule_becomes_constant(self):
         slowed, _ = with_theory_rate(af.replace(experiment("afl_mixing", max_staleness=5), name="x"))
         assert slowed.strategy.schedule == af.ConstantRate()
-
-
-class TestThePapersOwnData:
-    def test_factors_of_the_worked_example(self):
-        assert paper_excess("least_squares") == pytest.approx((18.10, 126.7), rel=5e-4)
-        assert paper_excess("mse") == pytest.approx((36.19, 253.3), rel=5e-4)
-        assert "18.1x / 126.7x" in paper_sentence()
-        assert "36.2x / 253.3x" in paper_sentence()
 
 
 class TestViolations:

@@ -45,7 +45,7 @@ ROOMS = {
         *("strategies", "problems", "data", "theory", "engine", "experiment", "runs", "analysis"),
     },
     "report": {*BOTTOM, "store", "analysis"},
-    "flower": {*BOTTOM, "data", "problems", "store", "live", "engine", "experiment", "runs"},
+    "flower": {*BOTTOM, "strategies", "data", "problems", "store", "live", "engine", "experiment", "runs"},
     "testing": {*BOTTOM, "problems", "delays", "strategies"},
     "api": {
         *BOTTOM,
@@ -133,12 +133,6 @@ KNOWS_THE_CLOCK = ("kernels/threads.py", "live/local/")
 """Within rooms that decide or compute: threads around kernels, and the engine that meets real processes."""
 
 
-BEING_MOVED = {
-    "flower/node_program.py",
-}
-"""Modules that do not fit the map yet."""
-
-
 @cache
 def imports_of(module):
     """Full dotted names, with what `from … import` names appended: `asyncfed.core.types.Work`, `numpy`, `os.path`."""
@@ -196,7 +190,7 @@ def test_every_room_is_on_the_map():
     assert {room_of(module) for module in MODULES} - {"__init__"} == set(ROOMS)
 
 
-@pytest.mark.parametrize("module", [module for module in in_rooms(*ROOMS) if module not in BEING_MOVED])
+@pytest.mark.parametrize("module", in_rooms(*ROOMS))
 def test_a_room_imports_only_the_rooms_below_it(module):
     room = room_of(module)
     allowed = ROOMS[room] | {room}
@@ -235,7 +229,7 @@ def test_theory_borrows_the_losses_the_objective_and_its_minimiser_and_nothing_e
         assert all(name.startswith((*borrowed[:2], "asyncfed.theory.bounds.")) for name in inside(module))
 
 
-@pytest.mark.parametrize("module", [module for module in MODULES if module not in BEING_MOVED])
+@pytest.mark.parametrize("module", MODULES)
 def test_dependencies_are_those_of_the_room(module):
     allowed = OUTSIDE.get(room_of(module), set())
     wrong = outside(module) - allowed - sys.stdlib_module_names
@@ -245,7 +239,7 @@ def test_dependencies_are_those_of_the_room(module):
 @pytest.mark.parametrize("dependency", CONFINED)
 def test_a_dependency_is_imported_in_one_place(dependency):
     users = [module for module in MODULES if dependency in outside(module)]
-    wrong = [m for m in users if not m.startswith(CONFINED[dependency]) and m not in BEING_MOVED]
+    wrong = [m for m in users if not m.startswith(CONFINED[dependency])]
     assert not wrong, f"{wrong} import {dependency}, which belongs to {CONFINED[dependency]}."
 
 
@@ -261,7 +255,7 @@ def test_the_command_line_uses_public_names_only(module):
     assert not [part for part in parts if part.startswith("_") and not part.endswith("__")]
 
 
-@pytest.mark.parametrize("package", [m for m in MODULES if m.endswith("__init__.py") and m not in BEING_MOVED])
+@pytest.mark.parametrize("package", [m for m in MODULES if m.endswith("__init__.py")])
 def test_no_module_shares_its_name_with_what_its_package_exports(package):
     """`asyncfed.compare` must not be a function for one reader and a module for another."""
     folder = (SOURCE / package).parent

@@ -8,7 +8,7 @@ import asyncfed as af
 from asyncfed.core.errors import ConfigError
 from asyncfed.flower.new_app import write_app
 from asyncfed.flower.settings import FlowerSettings, read_settings, with_prefetch
-from asyncfed.strategies import FedAvg
+from asyncfed.strategies import BoundedStaleness, FedAsync, FedAvg
 from asyncfed.strategies.samplers import ShortestQueue
 
 
@@ -52,3 +52,11 @@ def test_a_strategy_of_rounds_has_nothing_to_fetch_ahead(experiment):
     rounds = af.core.record.replace(experiment, strategy=FedAvg(cohort_size=2))
     with pytest.raises(ConfigError, match=r"prefetch is 2, but fedavg dispatches work in rounds.*Set prefetch to 1"):
         with_prefetch(rounds, 2)
+
+
+def test_of_a_strategy_around_another_the_inner_one_fetches_ahead(experiment):
+    bounded = BoundedStaleness(strategy=FedAsync(concurrency=3), max_staleness=4)
+    ahead = with_prefetch(af.core.record.replace(experiment, strategy=bounded), 2).strategy
+    assert ahead.strategy.concurrency == 6
+    assert ahead.strategy.sampler == ShortestQueue(depth=2)
+    assert ahead.max_staleness == 4

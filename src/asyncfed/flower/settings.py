@@ -6,9 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from asyncfed.core.errors import ConfigError
-from asyncfed.core.record import Config, ValidationError, from_plain, replace, to_plain
+from asyncfed.core.record import Config, ValidationError, from_plain, kind_of, replace, to_plain
 from asyncfed.experiment import Experiment, changed
 from asyncfed.live.checks import Limits
+from asyncfed.strategies.dispatch import Dispatching
+from asyncfed.strategies.wrapping import Wrapper
 
 
 class FlowerSettings(Config):
@@ -59,16 +61,15 @@ def with_prefetch(experiment: Experiment, depth: int) -> Experiment:
     """The experiment with `depth` tickets per node: so many times the concurrency, dispatched to the shortest queue."""
     if depth == 1:
         return experiment
-    strategy = to_plain(experiment.strategy)
-    if "concurrency" not in strategy or "sampler" not in strategy:
+    strategy = experiment.strategy
+    policy = strategy.dispatch if isinstance(strategy, Dispatching) else None
+    if policy is None or policy.manner != "keep_busy":
         raise ConfigError(
-            f"prefetch is {depth}, but {strategy['kind']} dispatches work in rounds, so that nothing could be "
+            f"prefetch is {depth}, but {kind_of(type(strategy))} dispatches work in rounds, so that nothing could be "
             "fetched ahead. Set prefetch to 1, or use afl, fedasync or fedbuff."
         )
-    return changed(
-        experiment,
-        {
-            "strategy.concurrency": strategy["concurrency"] * depth,
-            "strategy.sampler": {"kind": "shortest_queue", "depth": depth},
-        },
-    )
+    path = "strategy"
+    while isinstance(strategy, Wrapper):  # the wrapped strategy is the one with a concurrency and a sampler
+        path, strategy = f"{path}.strategy", strategy.strategy
+    sampler = {"kind": "shortest_queue", "depth": depth}
+    return changed(experiment, {f"{path}.concurrency": policy.tickets * depth, f"{path}.sampler": sampler})

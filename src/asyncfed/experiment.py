@@ -16,8 +16,8 @@ from asyncfed.data import (
     DEFAULT_CLIENTS,
     IID,
     Clients,
-    Data,
     DataRequest,
+    DataSource,
     Dtype,
     HeterogeneityReport,
     Holdout,
@@ -26,7 +26,7 @@ from asyncfed.data import (
     Split,
     measure_heterogeneity,
 )
-from asyncfed.delays import Delays
+from asyncfed.delays import DelayDescription, Delays
 from asyncfed.engine.evaluation import Evaluation
 from asyncfed.engine.plan import Churn, Plan, check_churn
 from asyncfed.engine.stopping import Stopping
@@ -45,14 +45,14 @@ class Experiment(Config):
     name: str = "experiment"
     seed: int = 0
     num_clients: int | None = None
-    data: Data = PaperRegression()
+    data: DataSource = PaperRegression()
     split: Split = IID()
     holdout: Holdout | None = None
     dtype: Dtype = "float64"
     model: LinearModel = LinearModel()
     init: Initialisation = "zeros"
     strategy: Strategy = AFL()
-    delays: Delays = Delays()
+    delays: DelayDescription = Delays()
     budget: Budget = Budget(rounds=100)
     stopping: Stopping | None = None
     churn: tuple[Churn, ...] = ()

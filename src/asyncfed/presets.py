@@ -10,11 +10,10 @@ from asyncfed.core.record import replace, to_plain
 from asyncfed.core.types import Budget, Schedule, Strategy, Work
 from asyncfed.data import (
     BreastCancer,
-    Data,
+    DataSource,
     Diabetes,
     Digits,
     Flights,
-    Generator,
     Holdout,
     LabelDirichlet,
     PaperClassification,
@@ -24,7 +23,7 @@ from asyncfed.data import (
     Split,
     TableFile,
 )
-from asyncfed.delays import Delays, heavy_tailed, published_laptop, stragglers
+from asyncfed.delays import DelayDescription, Delays, heavy_tailed, published_laptop, stragglers
 from asyncfed.experiment import Experiment, changed
 from asyncfed.problems.linear import LinearModel
 from asyncfed.registry import kinds
@@ -50,7 +49,7 @@ def regression(
     num_clients: int = 10,
     rounds: int = 400,
     seed: int = 0,
-    delays: Delays | None = None,
+    delays: DelayDescription | None = None,
 ) -> Experiment:
     """The paper's linear regression: 2,000 samples, d = 10, 50 local epochs, base rate 0.001, 400 rounds.
 
@@ -83,7 +82,7 @@ def svm(
     num_clients: int = 10,
     rounds: int = 1000,
     seed: int = 0,
-    delays: Delays | None = None,
+    delays: DelayDescription | None = None,
 ) -> Experiment:
     """The paper's linear SVM: 2,000 samples, d = 10, hinge loss, 100 local epochs, base rate 0.0005, 1,000 rounds.
 
@@ -106,7 +105,7 @@ def svm(
     )
 
 
-BUILT_IN: dict[str, tuple[str, Data, str]] = {
+BUILT_IN: dict[str, tuple[str, DataSource, str]] = {
     "flights": ("flights from New York in 2013, by airline: how late will they arrive?", Flights(), "ridge"),
     "diabetes": ("442 patients: how far does the disease go in a year?", Diabetes(), "ridge"),
     "breast_cancer": ("569 tumours: benign or malignant?", BreastCancer(), "svm"),
@@ -124,7 +123,7 @@ PROBLEMS: dict[str, LinearModel] = {
 
 
 def table(
-    data: str | Data,
+    data: str | DataSource,
     *,
     target: str | None = None,
     client_column: str | None = None,
@@ -134,7 +133,7 @@ def table(
     num_clients: int | None = None,
     rounds: int = 50,
     seed: int = 0,
-    delays: Delays | None = None,
+    delays: DelayDescription | None = None,
     settings: Mapping[str, Any] | None = None,
 ) -> Experiment:
     """A table of your own, .csv or .parquet, or one of `BUILT_IN`; 15 % of each client's rows validate, 15 % test.
@@ -173,7 +172,7 @@ def table_strategy(name: str, fraction: float, num_clients: int) -> Strategy:
     return strategy_named(name, max(1, int(fraction * num_clients)), Work(), ConstantRate())
 
 
-def _data_named(data: str | Data, target: str | None, client_column: str | None) -> tuple[Data, str]:
+def _data_named(data: str | DataSource, target: str | None, client_column: str | None) -> tuple[DataSource, str]:
     """The data, and the problem they are for."""
     if not isinstance(data, str):
         return data, "ridge"
@@ -207,7 +206,7 @@ def _paper(
     *,
     name: str,
     strategy: str | Strategy,
-    data: Generator,
+    data: DataSource,
     split: Split,
     model: LinearModel,
     work: Work,
@@ -216,7 +215,7 @@ def _paper(
     num_clients: int,
     rounds: int,
     seed: int,
-    delays: Delays | None,
+    delays: DelayDescription | None,
 ) -> Experiment:
     if not 0 < fraction <= 1:
         raise ConfigError(f"fraction is {fraction}; it must be above 0 and at most 1.")

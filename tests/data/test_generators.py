@@ -2,9 +2,10 @@ import numpy as np
 import pytest
 
 from asyncfed.core.errors import ConfigError
-from asyncfed.core.record import ValidationError, from_plain, to_plain
-from asyncfed.data import Generator, PaperClassification, PaperRegression
+from asyncfed.core.record import ValidationError, to_plain
+from asyncfed.data import DataSource, PaperClassification, PaperRegression
 from asyncfed.data.column_sums import column_moments, weighted_columns
+from asyncfed.registry import from_plain
 
 BOTH = [PaperRegression, PaperClassification]
 
@@ -87,12 +88,12 @@ def test_negative_noise_is_refused():
 
 @pytest.mark.parametrize("data", [PaperRegression(num_samples=7, noise=0.5), PaperClassification(bias=-1.0)])
 def test_a_generator_survives_plain_text(data):
-    assert from_plain(to_plain(data), Generator) == data
+    assert from_plain(to_plain(data), DataSource) == data
 
 
 def test_an_unknown_generator_is_refused():
     with pytest.raises(ValidationError, match="paper_regresion"):
-        from_plain({"kind": "paper_regresion"}, Generator)
+        from_plain({"kind": "paper_regresion"}, DataSource)
 
 
 def test_weighted_columns_is_the_matrix_product_across_blocks(monkeypatch):

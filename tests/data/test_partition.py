@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asyncfed.data.partition import assign_by_dirichlet, donations, even_sizes, quantile_bins, top_up
+from asyncfed.data.partition import assign_by_dirichlet, even_sizes, quantile_bins, rows_to_move, top_up
 
 
 @given(st.integers(1, 500), st.integers(1, 60))
@@ -38,15 +38,15 @@ def sizes_floor_and_need(draw):
 
 
 @given(sizes_floor_and_need())
-def test_donations_meet_the_need_and_take_from_the_largest_only(case):
+def test_moved_rows_meet_the_need_and_take_from_the_largest_only(case):
     sizes, floor, need = case
-    given_rows = donations(sizes, floor, need)
+    given_rows = rows_to_move(sizes, floor, need)
     left = sizes - given_rows
     assert given_rows.sum() == need
     assert (given_rows >= 0).all()
     assert (left[given_rows > 0] >= floor).all()
     if need:
-        # Nobody who gave ends more than one row below anybody who did not have to.
+        # No client that gave rows ends more than one row below a client that gave none.
         untouched = left[given_rows == 0]
         assert left[given_rows > 0].min() >= untouched.max(initial=0) - 1
 

@@ -93,7 +93,7 @@ def test_a_long_job_costs_no_loop() -> None:
     [
         (0.0, 0.5, "availability.period is 0.0; it must be a finite number above zero"),
         (float("inf"), 0.5, "availability.period is inf"),
-        (1.0, 0.0, "availability.on_fraction is 0.0; it must be above 0 (a client that is never there"),
+        (1.0, 0.0, "availability.on_fraction is 0.0; it must be above 0 (a client that is never present"),
         (1.0, 1.5, "availability.on_fraction is 1.5"),
     ],
 )

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from asyncfed.core.errors import ConfigError
 from asyncfed.core.record import from_plain, to_plain
 from asyncfed.core.types import Work
-from asyncfed.delays import Constant, Exponential
-from asyncfed.delays.expected_durations import ExpectedDurations, expected_durations
+from asyncfed.delays import ExpectedDurations, PredictableDelays, expected_durations
 from asyncfed.experiment import Experiment
 from asyncfed.kernels.losses import LEAST_SQUARES, MSE
 from asyncfed.problems.linear import Linear
@@ -54,7 +53,8 @@ def predicted_participation(experiment: Experiment, num_examples: NDArray[np.int
             f"{type(strategy).__name__} does not say how it dispatches, so participation has no formula. Give it the "
             "properties of asyncfed.strategies.Dispatching, or simulate it."
         )
-    if delays.per_sample > 0 and num_examples is None:
+    exact = isinstance(delays, PredictableDelays)
+    if num_examples is None and (not exact or delays.depends_on_examples):
         num_examples = np.diff(experiment.clients().offsets)
     means = expected_durations(delays, clients, experiment.seed, strategy.work, num_examples)
     policy, sampler = strategy.dispatch, strategy.sampler
@@ -90,16 +90,12 @@ def _left_out(experiment: Experiment, prediction: Prediction) -> list[str]:
     """What of this very experiment the formulas do not know."""
     settings, delays = to_plain(experiment.strategy), experiment.delays
     found = []
-    if prediction.dispatch == "queued" and (delays.trace is not None or not isinstance(delays.compute, Exponential)):
-        found.append("the computing times are not exponential")
-    if prediction.dispatch == "queued" and not isinstance(delays.download, Constant):
-        found.append("downloads vary")
     if prediction.dispatch == "cohort":
         found.append("a round's time is that of exponential durations with the same means")
-    if delays.dropout > 0 or any(device.dropout > 0 for device in delays.devices):
-        found.append("tickets are lost, which is left out")
-    if delays.availability is not None:
-        found.append("absences count with their mean only")
+    if isinstance(delays, PredictableDelays):
+        found += delays.simplifications(prediction.dispatch == "queued")
+    else:
+        found.append("mean durations are estimated from draws, absences left out")
     if experiment.churn:
         found.append("clients come and go, which is left out: all are taken to be there")
     if settings.get("max_staleness") is not None and settings["when_stale"] != "damp":

@@ -51,7 +51,7 @@ def setting_of(experiment: Experiment, num_examples: np.ndarray) -> Setting:
         decay_over_rounds=schedule.get("over") == "round",
         declared_staleness=declared_staleness(strategy),
         outside=tuple(_not_covered(experiment, rule, work)),
-        lossless=not _may_lose(experiment),
+        lossless=not experiment.delays.may_lose,
     )
 
 
@@ -126,11 +126,6 @@ def _why_rates_change(schedule: dict[str, Any]) -> str:
     if schedule.get("delay_penalty"):
         reasons.append("the rate follows the delay spread")
     return " and ".join(reasons)
-
-
-def _may_lose(experiment: Experiment) -> bool:
-    delays = experiment.delays
-    return delays.dropout > 0 or any(device.dropout > 0 for device in delays.devices)
 
 
 def _not_covered(experiment: Experiment, rule: ServerRule, work: Work) -> Iterator[str]:

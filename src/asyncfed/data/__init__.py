@@ -3,18 +3,18 @@
 from asyncfed.data.built_in import BreastCancer, Diabetes, Digits, Flights
 from asyncfed.data.claimed_skew import ClaimedSkew, SkewAspect
 from asyncfed.data.clients import Clients
+from asyncfed.data.data_source import DEFAULT_CLIENTS, DataRequest, DataSource, PreparedData
 from asyncfed.data.federated_summary import ClientSummary, Preparation, TableSchema, merge_summaries
-from asyncfed.data.generators import Generator, PaperClassification, PaperRegression
+from asyncfed.data.generators import PaperClassification, PaperRegression
 from asyncfed.data.heterogeneity_measurement import measure_heterogeneity
 from asyncfed.data.heterogeneity_report import HeterogeneityReport, SkewTest
 from asyncfed.data.holdout import HeldOut, Holdout
 from asyncfed.data.label_partition import partition_by_label
-from asyncfed.data.preparation import DEFAULT_CLIENTS, DataRequest, PreparedData
-from asyncfed.data.raw_table import RawTable
-from asyncfed.data.sources import Data, TableFile
+from asyncfed.data.preparation import ColumnRoles, prepare_raw_table, prepare_table
+from asyncfed.data.raw_table import Column, RawTable
+from asyncfed.data.split_protocol import Assignment, Split
 from asyncfed.data.splits import (
     IID,
-    Assignment,
     ByColumn,
     ConceptShift,
     CovariateShift,
@@ -23,9 +23,9 @@ from asyncfed.data.splits import (
     Published,
     QuantileDirichlet,
     QuantitySkew,
-    Split,
 )
 from asyncfed.data.table import Dtype, Table
+from asyncfed.data.table_file import TableFile
 
 __all__ = [
     "DEFAULT_CLIENTS",
@@ -36,15 +36,16 @@ __all__ = [
     "ClaimedSkew",
     "ClientSummary",
     "Clients",
+    "Column",
+    "ColumnRoles",
     "ConceptShift",
     "CovariateShift",
-    "Data",
     "DataRequest",
+    "DataSource",
     "Diabetes",
     "Digits",
     "Dtype",
     "Flights",
-    "Generator",
     "HeldOut",
     "HeterogeneityReport",
     "Holdout",
@@ -67,4 +68,6 @@ __all__ = [
     "measure_heterogeneity",
     "merge_summaries",
     "partition_by_label",
+    "prepare_raw_table",
+    "prepare_table",
 ]

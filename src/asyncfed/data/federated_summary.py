@@ -27,8 +27,16 @@ MISSING_LEVEL = "missing"
 class TableSchema(Record):
     """The columns to learn from: the target, the features, and how to treat them.
 
-    A level that occurs fewer than `min_level_count` times over all clients, and all but the `max_levels` most frequent,
-    become one level "other". `positive` names the class that is +1; the rest is −1.
+    Args:
+        target: the column to predict.
+        features: the columns to learn from, at least one.
+        labels: True for classification: the target's classes become −1 and +1.
+        min_level_count: a level that occurs fewer times over all clients becomes one level "other"; at least 1.
+        max_levels: so do all but the most frequent so many levels; at least 1.
+        scale: True scales features to mean 0 and standard deviation 1 over all rows.
+        target_scaling: True scales a regression target likewise.
+        positive: the class that is +1, the rest being −1; None: the larger of two.
+        min_rows: the least rows of a client, at least 2.
     """
 
     target: str
@@ -43,7 +51,7 @@ class TableSchema(Record):
 
 
 class Moments(Record):
-    """Count, mean, and sum of squares about the mean, of the values that are there; and how many are missing."""
+    """Count, mean, and sum of squares about the mean, of the known values; and how many are missing."""
 
     count: int
     missing: int
@@ -52,6 +60,7 @@ class Moments(Record):
 
     @classmethod
     def of(cls, values: np.ndarray) -> Moments:
+        """The moments of these values, NaN being a missing one."""
         known = values[~np.isnan(values)]
         if not len(known):
             return cls(0, len(values), 0.0, 0.0)
@@ -85,17 +94,27 @@ class Levels(Record):
 
     @classmethod
     def of(cls, column: Column) -> Levels:
+        """The levels of a category."""
         codes, counts = np.unique(column.values, return_counts=True)
         found = dict(zip(codes.tolist(), counts.tolist(), strict=True))
         missing = found.pop(-1, 0)
         return cls(missing, {column.levels[code]: count for code, count in found.items()})
 
     def merge(self, other: Levels) -> Levels:
+        """The levels of both together."""
         return Levels(self.missing + other.missing, dict(Counter(self.counts) + Counter(other.counts)))
 
 
 class ClientSummary(Record):
-    """All that a client sends about its rows: numbers by column, and no row."""
+    """All that a client sends about its rows: numbers by column, and no row.
+
+    Args:
+        rows: how many rows there are, at least 2.
+        numbers: count, mean and sum of squares of each feature that is a number.
+        categories: how often each level of each feature that is a category occurs.
+        target_moments: likewise of a target to regress; None for labels.
+        target_levels: likewise of a target with classes; None in regression.
+    """
 
     rows: int
     numbers: dict[str, Moments]
@@ -126,7 +145,7 @@ class PreparedColumn(Record):
     """A number becomes `(value − center) / scale`, with `fill` for a missing value; a category one column a level.
 
     The most frequent level, `reference`, has no column: with one, the columns would add up to the model's bias, and no
-    data could tell the two apart. It is None for a number.
+    data could separate the two. It is None for a number.
     """
 
     name: str
@@ -139,6 +158,7 @@ class PreparedColumn(Record):
 
     @property
     def feature_names(self) -> tuple[str, ...]:
+        """The names of the columns of numbers that it becomes."""
         if self.reference is None:
             return (self.name,)
         return tuple(f"{self.name}={level}" for level in (*self.levels, *(("other",) if self.other else ())))
@@ -156,7 +176,13 @@ class PreparedTarget(Record):
 
 
 class Preparation(Record):
-    """What every client does to its own rows; `notes` say what was left out and filled, for people."""
+    """What every client does to its own rows.
+
+    Args:
+        columns: what becomes of each feature that is kept.
+        target: what becomes of the target.
+        notes: what was left out and filled, sentences for people.
+    """
 
     columns: tuple[PreparedColumn, ...]
     target: PreparedTarget
@@ -204,12 +230,20 @@ def _targets(column: Column, how: PreparedTarget) -> np.ndarray:
 
 
 def merge_summaries(summaries: Sequence[ClientSummary], schema: TableSchema) -> Preparation:
-    """What follows from all clients' summaries: means and spreads over all rows, levels over all clients."""
+    """What every client is to do to its rows: means and spreads over all rows, levels over all clients.
+
+    Args:
+        summaries: one of every client, at least one.
+        schema: the columns to learn from; the same that the summaries were made with.
+
+    Returns:
+        The preparation; it is sent to all clients.
+    """
     rows = sum(summary.rows for summary in summaries)
     columns: list[PreparedColumn] = []
     left_out: list[str] = []
     filled: list[str] = []
-    levelled: list[str] = []
+    encoded: list[str] = []
     for name in schema.features:
         if name in summaries[0].numbers:
             moments = reduce(Moments.merge, (summary.numbers[name] for summary in summaries))
@@ -217,16 +251,16 @@ def merge_summaries(summaries: Sequence[ClientSummary], schema: TableSchema) -> 
             if reason:
                 left_out.append(f"{name} ({reason})")
                 continue
-            columns.append(_scaled(name, moments, schema.scale))
+            columns.append(_encode_number(name, moments, schema.scale))
             filled += _fill_note(name, moments, summaries, rows)
         else:
             levels = reduce(Levels.merge, (summary.categories[name] for summary in summaries))
-            prepared, reason, note = _levelled(name, levels, schema)
+            prepared, reason, note = _encode_category(name, levels, schema)
             if prepared is None:
                 left_out.append(f"{name} ({reason})")
             else:
                 columns.append(prepared)
-                levelled.append(note)
+                encoded.append(note)
     if not columns:
         raise DataError(
             f"No column is left to learn from: {', '.join(left_out) or 'the table has none besides the target'}."
@@ -235,11 +269,11 @@ def merge_summaries(summaries: Sequence[ClientSummary], schema: TableSchema) -> 
     notes = [target_note]
     notes += [f"left out: {', '.join(left_out)}"] if left_out else []
     notes += [f"missing values filled with the mean over all clients: {', '.join(filled)}"] if filled else []
-    notes += [f"categories: {'; '.join(levelled)}"] if levelled else []
+    notes += [f"categories: {'; '.join(encoded)}"] if encoded else []
     return Preparation(tuple(columns), target, tuple(notes))
 
 
-def _scaled(name: str, moments: Moments, scale: bool) -> PreparedColumn:
+def _encode_number(name: str, moments: Moments, scale: bool) -> PreparedColumn:
     mean = moments.mean
     return PreparedColumn(name, mean, mean, moments.spread) if scale else PreparedColumn(name, mean)
 
@@ -248,11 +282,11 @@ def _fill_note(name: str, moments: Moments, summaries: Sequence[ClientSummary], 
     if not moments.missing:
         return []
     without = sum(not summary.numbers[name].count for summary in summaries)
-    nobody = f", {without} client(s) having none at all" if without else ""
-    return [f"{name} {moments.missing:,} ({100 * moments.missing / rows:.1f} %{nobody})"]
+    empty = f", {without} client(s) having none at all" if without else ""
+    return [f"{name} {moments.missing:,} ({100 * moments.missing / rows:.1f} %{empty})"]
 
 
-def _levelled(name: str, levels: Levels, schema: TableSchema) -> tuple[PreparedColumn | None, str, str]:
+def _encode_category(name: str, levels: Levels, schema: TableSchema) -> tuple[PreparedColumn | None, str, str]:
     """The column, or why there is none; and what to say of it. The most frequent levels first, then by name."""
     counts = {**levels.counts, **({MISSING_LEVEL: levels.missing} if levels.missing else {})}
     if len(counts) <= 1:
@@ -304,8 +338,8 @@ def classes(schema: TableSchema, counts: Mapping[str, int]) -> tuple[str, str]:
         )
     if schema.positive is None:
         raise DataError(
-            f'The target "{schema.target}" has {len(known)} classes ({shown}), and this problem tells 2 apart. Name '
-            f'one with --set data.positive="{known[0]}" to tell it from the rest, or keep the rows of two.'
+            f'The target "{schema.target}" has {len(known)} classes ({shown}), and this problem needs 2. Name one '
+            f'with --set data.positive="{known[0]}" to separate it from the rest, or keep the rows of two.'
         )
     return schema.positive, rest[0] if len(rest) == 1 else "the rest"
 

@@ -40,7 +40,22 @@ MAX_FEATURES_FITTED = 200
 
 
 def measure_heterogeneity(clients: Clients, claimed_skew: ClaimedSkew = None, seed: int = 0) -> HeterogeneityReport:
-    """Measure the clients and compare them with the claimed skew. The seed draws permutations and subsamples."""
+    """Measure how different the clients' data are, and compare that with the skew that is claimed of them.
+
+    Args:
+        clients: the clients with their rows.
+        claimed_skew: the aspects in which they are meant to differ; empty: IID; None: nothing is claimed.
+        seed: the seed of permutations and subsamples, 0 or more.
+
+    Returns:
+        Sizes, a test of each aspect, and a verdict.
+
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> alike = Clients.from_lists(rng.normal(size=(4, 30, 2)), rng.normal(size=(4, 30)))
+    >>> measure_heterogeneity(alike).verdict
+    'indistinguishable from IID'
+    """
     for aspect in claimed_skew or ():
         if aspect not in SKEW_ASPECTS:
             raise ConfigError(f'claimed_skew names "{aspect}". {did_you_mean(aspect, SKEW_ASPECTS)}')

@@ -10,7 +10,15 @@ LEVEL = 0.005
 
 
 class SkewTest(Record):
-    """One measure of difference, its mean under IID, and how often IID clients would look as different."""
+    """The test of one aspect: a statistic, its mean for IID clients, and how often theirs would be as large.
+
+    Args:
+        aspect: "sizes", "target", "features" or "concept".
+        measure: what the statistic is, in words.
+        statistic: how far the clients are from the pool, 0 or more.
+        expected: the mean of the statistic for IID clients.
+        p_value: the probability of a statistic as large for IID clients, 0 to 1.
+    """
 
     aspect: SkewAspect
     measure: str
@@ -20,15 +28,29 @@ class SkewTest(Record):
 
     @property
     def differs(self) -> bool:
+        """Whether IID clients would hardly ever give a statistic as large: `p_value` is at most 0.005."""
         return self.p_value <= LEVEL
 
     def describe(self) -> str:
+        """The statistic, what IID clients would give, and the p-value, in words."""
         p = "p < 0.001" if self.p_value < 0.001 else f"p = {self.p_value:.2g}"
         return f"{self.measure} {self.statistic:.3g} against {self.expected:.3g} expected under IID, {p}"
 
 
 class HeterogeneityReport(Record):
-    """Sizes, four tests, and a verdict on the claimed skew."""
+    """How different the clients are: their sizes, four tests, and a verdict on the claimed skew.
+
+    Args:
+        num_clients: how many clients there are.
+        num_rows: the rows of all clients together.
+        smallest: the rows of the smallest client.
+        median: the median of the clients' rows.
+        largest: the rows of the largest client.
+        gini: the Gini coefficient of the sizes, 0 (all equal) to 1.
+        tests: one test per aspect: sizes, target, features, concept.
+        claimed_skew: the aspects in which clients were meant to differ; empty: IID; None: nothing was claimed.
+        notes: which clients and rows the tests used, if not all.
+    """
 
     num_clients: int
     num_rows: int
@@ -41,6 +63,7 @@ class HeterogeneityReport(Record):
     notes: tuple[str, ...] = ()
 
     def test(self, aspect: SkewAspect) -> SkewTest:
+        """The test of one aspect."""
         return next(test for test in self.tests if test.aspect == aspect)
 
     @property
@@ -54,6 +77,7 @@ class HeterogeneityReport(Record):
 
     @property
     def verdict(self) -> str:
+        """What the tests found about the claim, in words."""
         if self.claimed_skew:
             return _verdict_on_difference([self.test(aspect) for aspect in self.claimed_skew], self.tests)
         seen = [test for test in self.tests if test.differs]

@@ -1,4 +1,4 @@
-"""Rows that are kept out of training: drawn inside each client, to choose by (validation) and to judge by (test)."""
+"""Rows that are kept out of training, drawn inside each client: for validation and for testing."""
 
 from __future__ import annotations
 
@@ -21,6 +21,13 @@ class Holdout(Config):
 
     A client of n rows keeps back `round(test · n)` of them for testing and `round(validation · n)` for validation,
     fewer if else it had no row left to train on. Which ones is drawn from the experiment's seed.
+
+    Args:
+        validation: the fraction to choose a model by, 0 or more.
+        test: the fraction to judge a model by, 0 or more; both together above 0 and below 1.
+
+    >>> Holdout(validation=0.1, test=0.2).sizes(np.array([100, 1]))
+    (array([10,  0]), array([20,  0]))
     """
 
     validation: float = 0.15
@@ -61,13 +68,20 @@ class Holdout(Config):
 
 @dataclass(frozen=True, eq=False)
 class HeldOut:
-    """Rows of one part, client after client like `Clients`, except that a small client may have none."""
+    """Rows of one part, client after client like `Clients`, except that a small client may have none.
+
+    Args:
+        x: features, shape (rows, features).
+        y: targets, shape (rows,).
+        offsets: client c has rows `offsets[c]` up to `offsets[c + 1]`, shape (clients + 1,).
+    """
 
     x: np.ndarray
     y: np.ndarray
     offsets: np.ndarray
 
     def sha256(self) -> str:
+        """The fingerprint of the rows and their owners."""
         return rows_sha256(self.x, self.y, self.offsets, "held out")
 
 

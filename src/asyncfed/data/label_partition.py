@@ -16,8 +16,15 @@ def partition_by_label(
 ) -> np.ndarray:
     """The owner of each row, when the clients' shares of each class are one draw of `Dirichlet(concentration, ...)`.
 
-    `labels` (n,) may hold any number of classes. A concentration of 0.1 gives most clients few classes; 100 is all but
-    IID. No client gets fewer than `min_size` rows.
+    Args:
+        labels: the class of each row, shape (rows,), of any number of classes.
+        num_clients: how many clients there are, at least 1.
+        concentration: 1e-6 to 1e6; 0.1 gives most clients few classes, 100 is all but IID.
+        min_size: the least rows of a client, at least 1.
+        seed: the seed of the draws, 0 or more.
+
+    Returns:
+        The owner of each row, shape (rows,).
 
     >>> owners = partition_by_label([0, 1, 2, 2, 1, 0], num_clients=2, seed=1)
     >>> sorted(set(owners.tolist()))

@@ -14,10 +14,10 @@ def even_sizes(num_rows: int, num_clients: int) -> np.ndarray:
     return num_rows // num_clients + (np.arange(num_clients) < num_rows % num_clients)
 
 
-def blocks(sizes: np.ndarray) -> np.ndarray:
+def block_owners(sizes: np.ndarray) -> np.ndarray:
     """Owners of consecutive blocks of rows: client 0 the first `sizes[0]`, and so on.
 
-    >>> blocks(np.array([2, 0, 1]))
+    >>> block_owners(np.array([2, 0, 1]))
     array([0, 0, 2], dtype=int32)
     """
     return np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
@@ -25,7 +25,7 @@ def blocks(sizes: np.ndarray) -> np.ndarray:
 
 def assign_evenly(num_rows: int, num_clients: int, rng: np.random.Generator) -> np.ndarray:
     """Owners drawn at random, sizes as equal as possible."""
-    return rng.permutation(blocks(even_sizes(num_rows, num_clients)))
+    return rng.permutation(block_owners(even_sizes(num_rows, num_clients)))
 
 
 def quantile_bins(values: np.ndarray, bins: int) -> np.ndarray:
@@ -57,31 +57,31 @@ def assign_by_dirichlet(
         shares = rng.dirichlet(np.full(num_clients, concentration))
         cuts = np.minimum(np.rint(np.cumsum(shares) * count), count).astype(np.int64)
         cuts[-1] = count
-        owners[by_bin[start : start + count]] = blocks(np.diff(cuts, prepend=0))
+        owners[by_bin[start : start + count]] = block_owners(np.diff(cuts, prepend=0))
         start += count
     return top_up(owners, num_clients, min_size, rng)
 
 
 def top_up(owners: np.ndarray, num_clients: int, min_size: int, rng: np.random.Generator) -> np.ndarray:
-    """Owners after random rows of the largest clients went to those below `min_size`. Needs enough rows for all."""
+    """Owners after random rows of the largest clients moved to those below `min_size`. Needs enough rows for all."""
     sizes = np.bincount(owners, minlength=num_clients)
     missing = np.maximum(min_size - sizes, 0)
     if not missing.any():
         return owners
-    given = donations(sizes, min_size, int(missing.sum()))
+    moved = rows_to_move(sizes, min_size, int(missing.sum()))
     shuffled = rng.permutation(len(owners))
     by_client = shuffled[np.argsort(owners[shuffled], kind="stable")]
     place_in_client = np.arange(len(owners)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    moving = by_client[place_in_client < np.repeat(given, sizes)]
+    moving = by_client[place_in_client < np.repeat(moved, sizes)]
     topped = owners.copy()
-    topped[rng.permutation(moving)] = blocks(missing)
+    topped[rng.permutation(moving)] = block_owners(missing)
     return topped
 
 
-def donations(sizes: np.ndarray, floor: int, need: int) -> np.ndarray:
-    """How many rows each client gives so that `need` are found, the largest clients being levelled down first.
+def rows_to_move(sizes: np.ndarray, floor: int, need: int) -> np.ndarray:
+    """How many rows each client gives up so that `need` are found, the largest clients first.
 
-    >>> donations(np.array([9, 4, 8, 0]), floor=2, need=3)
+    >>> rows_to_move(np.array([9, 4, 8, 0]), floor=2, need=3)
     array([2, 0, 1, 0])
     """
     low, high = floor, int(sizes.max())
@@ -91,7 +91,7 @@ def donations(sizes: np.ndarray, floor: int, need: int) -> np.ndarray:
             low = level
         else:
             high = level - 1
-    given: np.ndarray = np.maximum(sizes - low, 0)
-    too_many = int(given.sum()) - need
-    given[np.flatnonzero(given)[:too_many]] -= 1
-    return given
+    rows: np.ndarray = np.maximum(sizes - low, 0)
+    too_many = int(rows.sum()) - need
+    rows[np.flatnonzero(rows)[:too_many]] -= 1
+    return rows

@@ -2,55 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
 from asyncfed.core.errors import ConfigError, DataError
 from asyncfed.data.clients import Clients
-from asyncfed.data.federated_summary import ClientSummary, Preparation, TableSchema, merge_summaries
-from asyncfed.data.holdout import TRAINING, HeldOut, Holdout, Part, hold_out
+from asyncfed.data.data_source import DataRequest, PreparedData
+from asyncfed.data.federated_summary import ClientSummary, TableSchema, merge_summaries
+from asyncfed.data.holdout import TRAINING, hold_out
 from asyncfed.data.raw_table import RawTable
-from asyncfed.data.splits import IID, Assignment, Split
-from asyncfed.data.table import Dtype, Table, float_dtype
-
-DEFAULT_CLIENTS = 10
-
-
-@dataclass(frozen=True)
-class DataRequest:
-    """How an experiment wants its data prepared. `num_clients` None is as many as the data name, or else 10.
-
-    `labels` says whether the model is a classifier, whose targets are -1 and +1.
-    """
-
-    split: Split = field(default_factory=IID)
-    num_clients: int | None = None
-    seed: int = 0
-    dtype: Dtype = "float64"
-    holdout: Holdout | None = None
-    labels: bool = False
-
-    @property
-    def split_clients(self) -> int:
-        """To how many clients a split assigns rows: `num_clients`, or 10 if that is None."""
-        return DEFAULT_CLIENTS if self.num_clients is None else self.num_clients
-
-
-@dataclass(frozen=True, eq=False)
-class PreparedData:
-    """The clients with the rows they train on, the rows held out by part, and notes for people."""
-
-    clients: Clients
-    held_out: Mapping[Part, HeldOut] = field(default_factory=dict)
-    preparation: Preparation | None = None
-    notes: tuple[str, ...] = ()
+from asyncfed.data.split_protocol import Assignment
+from asyncfed.data.splits import IID
+from asyncfed.data.table import Table, float_dtype
 
 
 def prepare_table(table: Table, request: DataRequest) -> PreparedData:
-    """The clients of a finished table, its rows assigned by the split."""
+    """The clients of a finished table, its rows assigned by the split, and what is held out.
+
+    Args:
+        table: the rows as numbers.
+        request: what the experiment wants: split, clients, seed, dtype and hold-out.
+
+    Returns:
+        The prepared data.
+    """
     assigned = request.split.assign(table, request.split_clients, request.seed)
     return _pack(assigned, request)
 
@@ -65,9 +42,12 @@ def _pack(assigned: Assignment, request: DataRequest) -> PreparedData:
 
 @dataclass(frozen=True)
 class ColumnRoles:
-    """What the columns of a raw table are for. `client` None: the split assigns rows.
+    """What the columns of a raw table are for.
 
-    Clients with fewer than `schema.min_rows` rows are refused, or left out.
+    Args:
+        schema: target, features, and how to treat them.
+        client: the column that names the owner of a row; None: the split assigns rows.
+        small_clients: "refuse" or "leave_out" clients with fewer than `schema.min_rows` rows.
     """
 
     schema: TableSchema
@@ -76,7 +56,16 @@ class ColumnRoles:
 
 
 def prepare_raw_table(raw: RawTable, columns: ColumnRoles, request: DataRequest) -> PreparedData:
-    """The clients of a raw table: their training rows are summarised, all their rows prepared with the result."""
+    """The clients of a raw table: their training rows are summarised, all their rows prepared with the result.
+
+    Args:
+        raw: the columns.
+        columns: what they are for.
+        request: what the experiment wants: split, clients, seed, dtype and hold-out.
+
+    Returns:
+        The prepared data.
+    """
     schema = columns.schema
     raw.require([schema.target], "the target")
     raw.require(schema.features, "a feature")
@@ -85,7 +74,7 @@ def prepare_raw_table(raw: RawTable, columns: ColumnRoles, request: DataRequest)
     if raw[schema.target].is_category and not schema.labels:
         classes = ", ".join(raw[schema.target].levels[:5])
         raise DataError(
-            f'The target "{schema.target}" holds classes ({classes}), but this problem is one of regression. Use '
+            f'The target "{schema.target}" holds classes ({classes}), but this problem is a regression. Use '
             "--problem logistic, svm or squared_hinge, or name another target."
         )
     kept = ~raw[schema.target].missing

@@ -1,4 +1,4 @@
-"""A raw table: columns with names and kinds, values missing here and there, before anything was made of them."""
+"""A raw table: columns with names and kinds, some values missing, before they become numbers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ FIRST_ROW = 2
 class Column:
     """Values of one kind. Numbers, booleans (0 and 1) and dates (days since 1970) are float64, NaN where missing.
 
-    Of a category, `values` are whole numbers that point into `levels`, −1 where missing.
+    Args:
+        kind: "number", "boolean", "date" or "category".
+        values: shape (rows,). Of a category they are whole numbers that point into `levels`, −1 where missing.
+        levels: the names that a category may hold; empty for other kinds.
     """
 
     kind: Kind
@@ -32,6 +35,7 @@ class Column:
 
     @property
     def is_category(self) -> bool:
+        """Whether the values are names."""
         return self.kind == "category"
 
     @property
@@ -41,6 +45,7 @@ class Column:
         return absent
 
     def take(self, rows: np.ndarray) -> Column:
+        """The values of these rows."""
         return Column(self.kind, self.values[rows], self.levels)
 
     def as_category(self) -> Column:
@@ -61,6 +66,9 @@ class Column:
 class RawTable:
     """Columns by name, all of the same length.
 
+    Args:
+        columns: the columns by name.
+
     >>> table = RawTable.from_columns({"age": [30, None, 41], "town": ["A", "B", "A"]})
     >>> table.num_rows, table["town"].levels, table["age"].missing
     (3, ('A', 'B'), array([False,  True, False]))
@@ -70,7 +78,14 @@ class RawTable:
 
     @classmethod
     def from_columns(cls, columns: Mapping[str, Any]) -> RawTable:
-        """Anything that gives arrays by name: a dict of lists, or of the columns of a data frame."""
+        """The table of anything that gives arrays by name: a dict of lists, or a data frame.
+
+        Args:
+            columns: numbers, booleans, dates or texts by name; None and NaN are missing values.
+
+        Returns:
+            The raw table.
+        """
         return cls({str(name): column_of(str(name), values) for name, values in columns.items()})
 
     def __getitem__(self, name: str) -> Column:
@@ -78,13 +93,15 @@ class RawTable:
 
     @property
     def num_rows(self) -> int:
+        """How many rows there are."""
         return next((len(column.values) for column in self.columns.values()), 0)
 
     def take(self, rows: np.ndarray) -> RawTable:
+        """The table of these rows."""
         return RawTable({name: column.take(rows) for name, column in self.columns.items()})
 
     def require(self, names: Iterable[str], what: str) -> None:
-        """Refuse names that are not columns, with the nearest that is."""
+        """Refuse names that are not columns, and suggest the nearest; `what` says what the column is for."""
         for name in names:
             if name not in self.columns:
                 raise DataError(f'There is no column "{name}" ({what}). {did_you_mean(name, self.columns)}')
@@ -104,12 +121,12 @@ def column_of_texts(name: str, texts: Sequence[str], missing: frozenset[str], as
         return _categories(texts, known)
     numbers = {text: number for text in known if (number := _number(text)) is not None}
     if len(numbers) == len(known):
-        return _looked_up("number", texts, numbers)
+        return _look_up("number", texts, numbers)
     if {text.strip().lower() for text in known} <= BOOLEANS.keys():
-        return _looked_up("boolean", texts, {text: BOOLEANS[text.strip().lower()] for text in known})
+        return _look_up("boolean", texts, {text: BOOLEANS[text.strip().lower()] for text in known})
     dates = {text: day for text in known if (day := _days(text)) is not None}
     if len(dates) == len(known):
-        return _looked_up("date", texts, dates)
+        return _look_up("date", texts, dates)
     if 2 * sum(counts[text] for text in numbers) > sum(counts[text] for text in known):
         row, text = next((i, t) for i, t in enumerate(texts) if t in known and t not in numbers)
         raise DataError(
@@ -135,7 +152,7 @@ def _days(text: str) -> float | None:
     return (moment.replace(tzinfo=None) - datetime(1970, 1, 1)).total_seconds() / 86400.0
 
 
-def _looked_up(kind: Kind, texts: Sequence[str], meaning: Mapping[str, float]) -> Column:
+def _look_up(kind: Kind, texts: Sequence[str], meaning: Mapping[str, float]) -> Column:
     nothing = float("nan")
     return Column(kind, np.array([meaning.get(text, nothing) for text in texts], np.float64))
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import isfinite
-from typing import TypeAlias
 
 import numpy as np
 
@@ -13,23 +12,17 @@ from asyncfed.core.record import Config
 from asyncfed.data.claimed_skew import ClaimedSkew
 from asyncfed.data.column_sums import column_moments, weighted_columns
 from asyncfed.data.concept_shift import flip_labels, shift_response
-from asyncfed.data.partition import assign_by_dirichlet, assign_evenly, blocks, even_sizes, quantile_bins
+from asyncfed.data.partition import assign_by_dirichlet, assign_evenly, block_owners, even_sizes, quantile_bins
 from asyncfed.data.random_streams import keyed
+from asyncfed.data.split_protocol import Assignment
 from asyncfed.data.table import Table
+from asyncfed.registry import register
 
 CONCENTRATION_LIMITS = (1e-6, 1e6)
 PUBLISHED_DRAWS_AT_ONCE = 1 << 20
 
 
-@dataclass(frozen=True, eq=False)
-class Assignment:
-    """Row r of `table` belongs to `client_of_row[r]`. The table is the one given, unless the split changes data."""
-
-    client_of_row: np.ndarray
-    table: Table
-    num_clients: int
-
-
+@register("split")
 class IID(Config, tag_field="kind", tag="iid"):
     """Rows assigned at random, sizes as equal as possible.
 
@@ -40,33 +33,39 @@ class IID(Config, tag_field="kind", tag="iid"):
 
     @property
     def claimed_skew(self) -> ClaimedSkew:
+        """None of the aspects: IID clients."""
         return frozenset()
 
     def assign(self, table: Table, num_clients: int | None, seed: int) -> Assignment:
-        count = _room_for(table, num_clients, 1)
+        """The owner of every row."""
+        count = _check_clients(table, num_clients, 1)
         return Assignment(assign_evenly(table.num_rows, count, keyed(seed, "split.deal")), table, count)
 
 
+@register("split")
 class InOrder(Config, tag_field="kind", tag="in_order"):
     """Consecutive blocks of rows, sizes as equal as possible, and nothing moved: packing it copies nothing.
 
     IID exactly when the order of the rows says nothing about them, as in generated data.
+
+    >>> table = Table.from_arrays([[1.0], [2.0], [3.0]], [10, 20, 30])
+    >>> InOrder().assign(table, 2, seed=0).client_of_row
+    array([0, 0, 1], dtype=int32)
     """
 
     @property
     def claimed_skew(self) -> ClaimedSkew:
+        """None of the aspects: IID clients."""
         return frozenset()
 
     def assign(self, table: Table, num_clients: int | None, seed: int) -> Assignment:
-        count = _room_for(table, num_clients, 1)
-        return Assignment(blocks(even_sizes(table.num_rows, count)), table, count)
+        """The owner of every row; the seed does not matter."""
+        count = _check_clients(table, num_clients, 1)
+        return Assignment(block_owners(even_sizes(table.num_rows, count)), table, count)
 
 
-class LabelDirichlet(Config, tag_field="kind", tag="label_dirichlet"):
-    """For each label, the clients' shares of its rows are one draw of `Dirichlet(concentration, ...)`.
-
-    A concentration of 0.1 gives most clients a single label; 100 is all but IID.
-    """
+class _DirichletSplit(Config):
+    """What splits by Dirichlet shares of all rows or of each label have in common."""
 
     concentration: float = 0.5
     min_size: int = 1
@@ -74,11 +73,38 @@ class LabelDirichlet(Config, tag_field="kind", tag="label_dirichlet"):
     def __post_init__(self) -> None:
         _check_shares(self.concentration, self.min_size)
 
+
+class _BinnedDirichletSplit(Config):
+    """What splits by Dirichlet shares of quantile bins have in common."""
+
+    concentration: float = 0.5
+    bins: int = 10
+    min_size: int = 1
+
+    def __post_init__(self) -> None:
+        _check_shares(self.concentration, self.min_size)
+        if self.bins < 2:
+            raise ConfigError(f"split.bins is {self.bins}; clients can only differ over at least 2 bins.")
+
+
+@register("split")
+class LabelDirichlet(_DirichletSplit, tag_field="kind", tag="label_dirichlet"):
+    """For each label, the clients' shares of its rows are one draw of `Dirichlet(concentration, ...)`.
+
+    Reference: Yurochkin et al., "Bayesian nonparametric federated learning of neural networks", ICML 2019, section 4.
+
+    Args:
+        concentration: 1e-6 to 1e6; 0.1 gives most clients a single label, 100 is all but IID.
+        min_size: the least rows of a client, at least 1.
+    """
+
     @property
     def claimed_skew(self) -> ClaimedSkew:
+        """The target."""
         return frozenset({"target"})
 
     def assign(self, table: Table, num_clients: int | None, seed: int) -> Assignment:
+        """The owner of every row of a table with labels."""
         if not table.labels:
             raise ConfigError(
                 'split.kind "label_dirichlet" needs labels, but this table holds targets to regress; '
@@ -88,63 +114,67 @@ class LabelDirichlet(Config, tag_field="kind", tag="label_dirichlet"):
         return _assign_bins(table, bins, "the labels are", num_clients, self.concentration, self.min_size, seed)
 
 
-class QuantileDirichlet(Config, tag_field="kind", tag="quantile_dirichlet"):
-    """`label_dirichlet` for regression: the targets' quantile bins take the place of labels."""
+@register("split")
+class QuantileDirichlet(_BinnedDirichletSplit, tag_field="kind", tag="quantile_dirichlet"):
+    """`LabelDirichlet` for regression: the targets' quantile bins take the place of labels.
 
-    concentration: float = 0.5
-    bins: int = 10
-    min_size: int = 1
-
-    def __post_init__(self) -> None:
-        _check_shares(self.concentration, self.min_size)
-        _check_bins(self.bins)
+    Args:
+        concentration: 1e-6 to 1e6; the smaller, the fewer bins a client has rows of.
+        bins: quantile bins of the target, at least 2.
+        min_size: the least rows of a client, at least 1.
+    """
 
     @property
     def claimed_skew(self) -> ClaimedSkew:
+        """The target."""
         return frozenset({"target"})
 
     def assign(self, table: Table, num_clients: int | None, seed: int) -> Assignment:
+        """The owner of every row."""
         bins = quantile_bins(table.y, self.bins)
         return _assign_bins(table, bins, "the targets are", num_clients, self.concentration, self.min_size, seed)
 
 
-class QuantitySkew(Config, tag_field="kind", tag="quantity_skew"):
-    """Random rows, but the clients' shares of them are one draw of `Dirichlet(concentration, ...)`."""
+@register("split")
+class QuantitySkew(_DirichletSplit, tag_field="kind", tag="quantity_skew"):
+    """Random rows, but the clients' shares of them are one draw of `Dirichlet(concentration, ...)`.
 
-    concentration: float = 0.5
-    min_size: int = 1
-
-    def __post_init__(self) -> None:
-        _check_shares(self.concentration, self.min_size)
+    Args:
+        concentration: 1e-6 to 1e6; the smaller, the more the sizes differ.
+        min_size: the least rows of a client, at least 1.
+    """
 
     @property
     def claimed_skew(self) -> ClaimedSkew:
+        """The sizes."""
         return frozenset({"sizes"})
 
     def assign(self, table: Table, num_clients: int | None, seed: int) -> Assignment:
-        count = _room_for(table, num_clients, self.min_size)
+        """The owner of every row."""
+        count = _check_clients(table, num_clients, self.min_size)
         one_bin = np.zeros(table.num_rows, np.int64)
         rng = keyed(seed, "split.deal")
         owners = assign_by_dirichlet(one_bin, count, self.concentration, self.min_size, rng)
         return Assignment(owners, table, count)
 
 
-class CovariateShift(Config, tag_field="kind", tag="covariate_shift"):
-    """Dirichlet shares of the quantile bins of `g . z`: g a random direction, z the standardised features."""
+@register("split")
+class CovariateShift(_BinnedDirichletSplit, tag_field="kind", tag="covariate_shift"):
+    """Dirichlet shares of the quantile bins of `g . z`: g a random direction, z the standardised features.
 
-    concentration: float = 0.5
-    bins: int = 10
-    min_size: int = 1
-
-    def __post_init__(self) -> None:
-        _check_shares(self.concentration, self.min_size)
-        _check_bins(self.bins)
+    Args:
+        concentration: 1e-6 to 1e6; the smaller, the fewer bins a client has rows of.
+        bins: quantile bins of `g . z`, at least 2.
+        min_size: the least rows of a client, at least 1.
+    """
 
     @property
     def claimed_skew(self) -> ClaimedSkew:
+        """The features."""
         return frozenset({"features"})
 
     def assign(self, table: Table, num_clients: int | None, seed: int) -> Assignment:
+        """The owner of every row."""
         _, spreads = column_moments(table.x)
         direction = keyed(seed, "split.direction").standard_normal(table.num_features)
         weights = np.divide(direction, spreads, out=np.zeros_like(spreads), where=spreads > 0)
@@ -152,12 +182,17 @@ class CovariateShift(Config, tag_field="kind", tag="covariate_shift"):
         return _assign_bins(table, bins, "the rows of x are", num_clients, self.concentration, self.min_size, seed)
 
 
+@register("split")
 class ConceptShift(Config, tag_field="kind", tag="concept_shift"):
     """IID rows, but for a fraction of the clients (at least one) the same features mean another target.
 
     Regression: `y += strength * std(y) * (u_c . z)`, u_c a random unit vector of the client, z the standardised
-    features. Classification: each label is flipped with probability `strength`: 0.5 makes it noise, 1 turns the
-    relation round. 0 < fraction <= 1; flipping every client's labels would make them alike again.
+    features. Classification: each label is flipped with probability `strength`.
+
+    Args:
+        fraction: the fraction of the clients with another relation, above 0 and at most 1; flipping every client's
+            labels would make them alike again.
+        strength: above 0, and at most 1 with labels: 0.5 makes them noise, 1 turns the relation round.
     """
 
     fraction: float = 0.3
@@ -171,10 +206,12 @@ class ConceptShift(Config, tag_field="kind", tag="concept_shift"):
 
     @property
     def claimed_skew(self) -> ClaimedSkew:
+        """The concept: what the features say about the target."""
         return frozenset({"concept"})
 
     def assign(self, table: Table, num_clients: int | None, seed: int) -> Assignment:
-        count = _room_for(table, num_clients, 1)
+        """The owner of every row, and a table with the targets of some clients changed."""
+        count = _check_clients(table, num_clients, 1)
         owners = assign_evenly(table.num_rows, count, keyed(seed, "split.deal"))
         rng = keyed(seed, "split.concept")
         shifted = np.zeros(count, bool)
@@ -188,11 +225,15 @@ class ConceptShift(Config, tag_field="kind", tag="concept_shift"):
         return Assignment(owners, replace(table, y=y), count)
 
 
+@register("split")
 class ByColumn(Config, tag_field="kind", tag="by_column"):
     """One client per distinct value of a feature column (a hospital, a user), in increasing order of the values.
 
-    `drop` leaves that column out of the features. The number of clients is that of the distinct values: pass it, or
-    None.
+    The number of clients is that of the distinct values: set `num_clients` to it, or leave it out.
+
+    Args:
+        column: the column's number, counted from 0.
+        drop: True leaves that column out of the features.
     """
 
     column: int
@@ -204,9 +245,11 @@ class ByColumn(Config, tag_field="kind", tag="by_column"):
 
     @property
     def claimed_skew(self) -> ClaimedSkew:
+        """None: clients differ as the data have it."""
         return None
 
     def assign(self, table: Table, num_clients: int | None, seed: int) -> Assignment:
+        """The owner of every row; the seed does not matter."""
         if self.column >= table.num_features:
             raise ConfigError(f"split.column is {self.column}, but x has {table.num_features} columns, counted from 0.")
         values, owners = np.unique(table.x[:, self.column], return_inverse=True)
@@ -222,12 +265,16 @@ class ByColumn(Config, tag_field="kind", tag="by_column"):
         return Assignment(owners.ravel().astype(np.int32), table, len(values))
 
 
+@register("split")
 class Published(Config, tag_field="kind", tag="published"):
     """The published scripts' split: one `Dirichlet(concentration, ...)` vector PER ROW, the row going to its argmax.
 
     It was announced as Dirichlet non-IID. By symmetry every client is equally likely for every row, whatever the
     concentration and the target: it is a uniform random assignment. Sizes vary as in a multinomial draw, and a
-    client may come out empty. Costs rows x clients draws.
+    client may be left without rows. Costs rows x clients draws.
+
+    Args:
+        concentration: 1e-6 to 1e6; it makes no difference.
     """
 
     concentration: float = 0.5
@@ -237,10 +284,12 @@ class Published(Config, tag_field="kind", tag="published"):
 
     @property
     def claimed_skew(self) -> ClaimedSkew:
+        """The target, as the publication says."""
         return frozenset({"target"})
 
     def assign(self, table: Table, num_clients: int | None, seed: int) -> Assignment:
-        count = _room_for(table, num_clients, 1)
+        """The owner of every row."""
+        count = _check_clients(table, num_clients, 1)
         rng = keyed(seed, "split.deal")
         owners = np.empty(table.num_rows, np.int32)
         step = max(1, PUBLISHED_DRAWS_AT_ONCE // count)
@@ -248,19 +297,6 @@ class Published(Config, tag_field="kind", tag="published"):
             block = owners[start : start + step]
             block[:] = rng.dirichlet(np.full(count, self.concentration), len(block)).argmax(axis=1)
         return Assignment(owners, table, count)
-
-
-Split: TypeAlias = (
-    IID
-    | InOrder
-    | LabelDirichlet
-    | QuantileDirichlet
-    | QuantitySkew
-    | CovariateShift
-    | ConceptShift
-    | ByColumn
-    | Published
-)
 
 
 def _assign_bins(
@@ -272,8 +308,8 @@ def _assign_bins(
     min_size: int,
     seed: int,
 ) -> Assignment:
-    """What the three binned splits share: Dirichlet shares of at least two bins."""
-    count = _room_for(table, num_clients, min_size)
+    """Dirichlet shares of at least two bins."""
+    count = _check_clients(table, num_clients, min_size)
     if bool((bin_of_row == bin_of_row[0]).all()):
         raise DataError(
             f"{what_is.capitalize()} all alike, so clients cannot differ in them. "
@@ -283,7 +319,8 @@ def _assign_bins(
     return Assignment(owners, table, count)
 
 
-def _room_for(table: Table, num_clients: int | None, min_size: int) -> int:
+def _check_clients(table: Table, num_clients: int | None, min_size: int) -> int:
+    """The number of clients; refused if there are too few rows for them."""
     if num_clients is None:
         raise ConfigError('num_clients is missing; only the split "by_column" can read it from the data.')
     if num_clients < 1:
@@ -305,8 +342,3 @@ def _check_shares(concentration: float, min_size: int) -> None:
         )
     if min_size < 1:
         raise ConfigError(f"split.min_size is {min_size}; every client needs at least 1 row.")
-
-
-def _check_bins(bins: int) -> None:
-    if bins < 2:
-        raise ConfigError(f"split.bins is {bins}; clients can only differ over at least 2 bins.")

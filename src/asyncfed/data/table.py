@@ -1,4 +1,4 @@
-"""A table: the rows of a data set before anybody owns them."""
+"""A table: the rows of a data set before they have owners."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ CELLS_AT_ONCE = 1 << 22
 class Table:
     """Features `x` of shape (n, d) and targets `y` of shape (n,), both float32 or both float64, every value finite.
 
-    `labels` is True for classification, and then every target is -1 or +1.
+    Args:
+        x: features, shape (rows, features), C-contiguous.
+        y: targets, shape (rows,), C-contiguous.
+        labels: True for classification, and then every target is -1 or +1.
 
     >>> table = Table.from_arrays([[1, 2], [3, 4], [5, 6]], [0, 1, 1], labels=True)
     >>> table.num_rows, table.num_features, table.y
@@ -35,8 +38,14 @@ class Table:
     def from_arrays(cls, x: object, y: object, labels: bool | None = None) -> Table:
         """A table of anything numpy can read. float32 features stay float32; all else becomes float64.
 
-        With `labels=True` the two distinct targets become -1 (the smaller) and +1; with `labels=False` targets are
-        numbers to regress; with None they are labels exactly when there are two distinct ones.
+        Args:
+            x: features, (rows, features).
+            y: targets, (rows,).
+            labels: True: the two distinct targets become -1 (the smaller) and +1. False: targets are numbers to
+                regress. None: they are labels exactly when there are two distinct ones.
+
+        Returns:
+            The table.
         """
         features = read_array(x, "x")
         dtype = np.float32 if features.dtype == np.float32 else np.float64
@@ -51,10 +60,12 @@ class Table:
 
     @property
     def num_rows(self) -> int:
+        """How many rows there are."""
         return len(self.y)
 
     @property
     def num_features(self) -> int:
+        """Features of a row."""
         return int(self.x.shape[1])
 
 
@@ -84,7 +95,7 @@ def signed_labels(targets: np.ndarray) -> np.ndarray:
 
 
 def check_rows(x: np.ndarray, y: np.ndarray, labels: bool, owner: str) -> None:
-    """Refuse features and targets that no problem could be built from."""
+    """Refuse features and targets that no problem can be built from; `owner` says in the message whose they are."""
     if x.ndim != 2 or y.ndim != 1:
         raise DataError(
             f"x of {owner} has shape {x.shape} and y {y.shape}; x must be (rows, features) and y (rows,). "

@@ -1,8 +1,16 @@
-"""How long work takes and who is there: distributions, device classes, traces, availability, dropout."""
+"""How long work takes and which clients are present: distributions, device classes, traces, availability, dropout."""
 
 from asyncfed.delays.availability import Availability
 from asyncfed.delays.delay_function import BoundFunction, FunctionDelays
 from asyncfed.delays.delay_model import BoundDelays, Delays
+from asyncfed.delays.delay_protocols import (
+    DelayDescription,
+    DelayModel,
+    ExpectedDurations,
+    PredictableDelays,
+    Timing,
+    check_timing,
+)
 from asyncfed.delays.devices import CPU_WATTS, GPU_WATTS, Device
 from asyncfed.delays.distributions import (
     Constant,
@@ -14,9 +22,9 @@ from asyncfed.delays.distributions import (
     Uniform,
 )
 from asyncfed.delays.duration_trace import Trace, read_trace
+from asyncfed.delays.mean_durations import estimate_durations, expected_durations
 from asyncfed.delays.named_delays import heavy_tailed, published_laptop, stragglers
 from asyncfed.delays.recorded_delays import Job, RecordedDelays
-from asyncfed.delays.timing import DelayModel, Timing, check_timing
 
 __all__ = [
     "CPU_WATTS",
@@ -25,21 +33,26 @@ __all__ = [
     "BoundDelays",
     "BoundFunction",
     "Constant",
+    "DelayDescription",
     "DelayModel",
     "Delays",
     "Device",
     "Distribution",
+    "ExpectedDurations",
     "Exponential",
     "FunctionDelays",
     "Job",
     "LogNormal",
     "Pareto",
+    "PredictableDelays",
     "RecordedDelays",
     "ShiftedExponential",
     "Timing",
     "Trace",
     "Uniform",
     "check_timing",
+    "estimate_durations",
+    "expected_durations",
     "heavy_tailed",
     "published_laptop",
     "read_trace",

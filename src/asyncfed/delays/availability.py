@@ -1,4 +1,4 @@
-"""Availability: clients that are there part of each period, and whose work waits while they are away."""
+"""Availability: clients that are present part of each period, and whose work pauses while they are absent."""
 
 from __future__ import annotations
 
@@ -10,10 +10,13 @@ from asyncfed.delays.checks import is_finite_number, require_positive
 
 
 class Availability(Config):
-    """A client is there during `[phase + k*period, phase + (k + on_fraction)*period)` for every whole k.
+    """A client is present during `[phase + k*period, phase + (k + on_fraction)*period)` for every whole k.
 
-    `period` > 0 in seconds, 0 < `on_fraction` <= 1. With `random_phase` each client has its own phase, uniform over a
-    period; without, all come and go together, starting present at time 0.
+    Args:
+        period: seconds, above 0.
+        on_fraction: the part of each period in which the client is present, above 0 and at most 1.
+        random_phase: True: each client has its own phase, uniform over a period. False: the phase of all is 0, so that
+            all are present at time 0.
 
     >>> nights = Availability(period=24.0, on_fraction=0.25, random_phase=False)
     >>> nights.finish(start=5.0, seconds=3.0, phase=0.0)  # one hour until 6, two more from 24
@@ -28,14 +31,14 @@ class Availability(Config):
         require_positive("availability.period", self.period)
         if not (is_finite_number(self.on_fraction) and 0 < self.on_fraction <= 1):
             raise ConfigError(
-                f"availability.on_fraction is {self.on_fraction!r}; it must be above 0 (a client that is never there "
+                f"availability.on_fraction is {self.on_fraction!r}; it must be above 0 (a client that is never present "
                 "would never finish) and at most 1."
             )
 
     def finish(self, start: float, seconds: float, phase: float) -> float:
         """The first moment by which a client present in its windows since `start` has worked `seconds`.
 
-        No work is done at once, even by a client that is away; work that ends with a window ends there.
+        Work of 0 seconds is done at once, even by an absent client; work that ends with a window ends there.
         """
         if self.on_fraction == 1.0 or seconds <= 0.0:
             return start + seconds

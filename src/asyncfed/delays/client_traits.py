@@ -1,7 +1,7 @@
 """What each client keeps for a whole run: its device class, its slowness, its phase.
 
-A trait is read as `known[client]` for the clients known at the start, without a call, because every ticket asks; one
-that joins later is computed when asked for, from its own keyed number, so that it needs no table to grow.
+A trait is read as `known[client]` for the clients known at the start, without a call, because every ticket needs it;
+that of a client that joins later is computed from its own keyed number, so that no table has to grow.
 """
 
 from __future__ import annotations
@@ -12,19 +12,20 @@ from typing import Generic, NamedTuple, TypeVar
 from asyncfed.core.random import purpose_key
 from asyncfed.delays.availability import Availability
 from asyncfed.delays.devices import Device, assign_classes, class_of_joining, complete_classes
-from asyncfed.delays.distributions import Constant, Distribution
+from asyncfed.delays.distributions import Distribution
 from asyncfed.delays.keyed_draws import client_unit, client_units
 
 T = TypeVar("T")
 
 
 class Trait(NamedTuple, Generic[T]):
-    """The value of each client known at the start, and how to find that of one who joins later."""
+    """The value of each client known at the start, and how to find that of a client that joins later."""
 
     known: list[T]
     later: Callable[[int], T]
 
     def of(self, client: int) -> T:
+        """The value of this client."""
         return self.known[client] if client < len(self.known) else self.later(client)
 
 
@@ -40,8 +41,8 @@ def device_trait(devices: Sequence[Device], num_clients: int, seed: int) -> Trai
 
 def slowness_trait(slowness: Distribution, device: Trait[Device], num_clients: int, seed: int) -> Trait[float]:
     """Each client's factor on computing time: its own draw of `slowness` times its device's."""
-    if isinstance(slowness, Constant):
-        value = float(slowness.value)
+    if slowness.is_constant:
+        value = float(slowness.expected())
         return Trait([value * d.slowness for d in device.known], lambda client: value * device.later(client).slowness)
     purpose = purpose_key(seed, "slowness")
     draw = slowness.draw

@@ -1,9 +1,13 @@
-"""Delays: how long work takes and who is there, as a user writes it, and bound to a run."""
+"""Delays: how long work takes and which clients are present, as a user writes it, and bound to a run."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import inf
 from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
 
 from asyncfed.core.errors import ConfigError
 from asyncfed.core.random import purpose_key
@@ -12,11 +16,12 @@ from asyncfed.core.types import Work
 from asyncfed.delays.availability import Availability
 from asyncfed.delays.checks import require_non_negative, require_positive, require_probability
 from asyncfed.delays.client_traits import device_trait, phase_trait, slowness_trait
+from asyncfed.delays.delay_protocols import Array, DelayDescription, ExpectedDurations, Timing
 from asyncfed.delays.devices import Device, complete_classes
 from asyncfed.delays.distributions import Constant, Distribution
 from asyncfed.delays.duration_trace import read_trace
 from asyncfed.delays.keyed_draws import keyed_unit
-from asyncfed.delays.timing import Timing
+from asyncfed.registry import declare_part
 
 TicketDraw: TypeAlias = Callable[[int, int], float]
 ONE = Constant(value=1.0)
@@ -24,14 +29,24 @@ NOTHING = Constant(value=0.0)
 
 
 class Delays(Config):
-    """How long each ticket takes, in seconds of virtual time.
+    """How long each ticket takes, in seconds of virtual time: the default `delays` of an experiment.
 
     The computing time of a ticket is `compute * slowness[client] * device slowness`; when `per_sample` > 0, times
-    `per_sample * epochs * num_examples` as well, `compute` then being a factor. `compute`, `download` and `upload` are
-    drawn per ticket, `slowness` once per client. A `trace` (path of a CSV, see `read_trace`) replaces `compute`.
+    `per_sample * epochs * num_examples` as well, `compute` then being a factor. A ticket is lost with probability
+    `1 - (1 - dropout) * (1 - device dropout)`.
 
-    A ticket is lost with chance `1 - (1 - dropout) * (1 - device dropout)`, 0 <= `dropout` < 1; the server gives it up
-    `timeout` seconds after its dispatch or, without one, after the seconds it would have taken.
+    Args:
+        compute: distribution of the seconds of computing, drawn per ticket.
+        per_sample: seconds per row and epoch, 0 or more; 0: the number of rows does not matter.
+        slowness: distribution of the factor on computing time that each client keeps, drawn once per client.
+        download: distribution of the seconds until a client has the model, drawn per ticket.
+        upload: distribution of the seconds until the server has the report, drawn per ticket.
+        devices: classes of devices and their shares of the clients; together at most 1.
+        availability: when clients are present; None: always.
+        dropout: probability that a ticket is lost, 0 <= dropout < 1.
+        timeout: seconds after dispatch at which the server gives up a lost ticket, above 0; None: after the seconds
+            that it would have taken.
+        trace: path of a CSV file of measured seconds (see `read_trace`), which replaces `compute`.
 
     >>> model = Delays(compute=Constant(value=2.0), upload=Constant(value=0.5)).bind(num_clients=3, seed=0)
     >>> model.timing(client=1, ticket=4, work=Work(), num_examples=100)
@@ -63,11 +78,59 @@ class Delays(Config):
                 "is set too. Remove it or the trace."
             )
 
+    @property
+    def may_lose(self) -> bool:
+        """Whether a ticket can be lost."""
+        return self.dropout > 0 or any(device.dropout > 0 for device in self.devices)
+
     def bind(self, num_clients: int, seed: int) -> BoundDelays:
         """The delay model of a run with these clients and this seed. Reads the trace, if there is one."""
         if num_clients < 1:
             raise ConfigError(f"delays cannot be bound to {num_clients} clients; a run needs at least 1.")
         return BoundDelays(self, num_clients, seed)
+
+    @property
+    def depends_on_examples(self) -> bool:
+        """Whether durations depend on how many rows a client has."""
+        return self.per_sample > 0
+
+    def expected_durations(
+        self, num_clients: int, seed: int, work: Work, num_examples: ArrayLike | None = None
+    ) -> ExpectedDurations:
+        """The exact means of the tickets of a run, device classes and slowness included.
+
+        `mean compute_c = E[compute] * slowness_c * device slowness_c`, times `per_sample * epochs * num_examples_c`
+        when `per_sample` > 0. A trace counts with the mean of the client's rows. An availability window stretches
+        computing by `1 / on_fraction`, its mean for work begun at a random moment of presence. Lost tickets are not
+        counted in.
+        """
+        device = device_trait(self.devices, num_clients, seed)
+        factor = np.array(slowness_trait(self.slowness, device, num_clients, seed).known)
+        if self.per_sample > 0:
+            factor *= self.per_sample * work.epochs * check_num_examples(num_examples, num_clients)
+        if self.availability is not None:
+            factor /= self.availability.on_fraction
+        return ExpectedDurations(
+            download=np.full(num_clients, self.download.expected()),
+            compute=_multiply(_mean_compute(self, num_clients, seed), factor),
+            upload=np.full(num_clients, self.upload.expected()),
+        )
+
+    def simplifications(self, queued: bool) -> tuple[str, ...]:
+        """What a prediction from means leaves out of account."""
+        found = []
+        if queued and (self.trace is not None or not self.compute.is_exponential):
+            found.append("the computing times are not exponential")
+        if queued and not self.download.is_constant:
+            found.append("downloads vary")
+        if self.may_lose:
+            found.append("tickets are lost, which is left out")
+        if self.availability is not None:
+            found.append("absences count with their mean only")
+        return tuple(found)
+
+
+declare_part("delays", DelayDescription, default=Delays)
 
 
 class BoundDelays:
@@ -80,15 +143,15 @@ class BoundDelays:
         self._per_sample = delays.per_sample
         self._availability = delays.availability
         self._dropout_key = purpose_key(seed, "dropout")
-        self._may_lose = delays.dropout > 0 or any(device.dropout > 0 for device in delays.devices)
+        self._may_lose = delays.may_lose
         self._device = device_trait(delays.devices, num_clients, seed)
         self._known_devices = self._device.known
         slowness = slowness_trait(delays.slowness, self._device, num_clients, seed)
         self._known_slowness, self._later_slowness = slowness
         if delays.availability is not None:
             self._phase = phase_trait(delays.availability, num_clients, seed)
-        self._download, self._sure_download = _per_ticket(delays.download, purpose_key(seed, "download"))
-        self._upload, self._sure_upload = _per_ticket(delays.upload, purpose_key(seed, "upload"))
+        self._download, self._constant_download = _per_ticket(delays.download, purpose_key(seed, "download"))
+        self._upload, self._constant_upload = _per_ticket(delays.upload, purpose_key(seed, "upload"))
         if delays.trace is not None:
             self._compute: TicketDraw = read_trace(delays.trace, purpose_key(seed, "trace")).seconds
         else:
@@ -98,6 +161,7 @@ class BoundDelays:
             self._of_every_ticket = self.timing(0, 0, Work(), 1)
 
     def timing(self, client: int, ticket: int, work: Work, num_examples: int) -> Timing:
+        """The seconds of this ticket, and whether it is lost."""
         if self._of_every_ticket is not None:
             return self._of_every_ticket
         known = client < self._num_clients
@@ -106,7 +170,7 @@ class BoundDelays:
         )
         if self._per_sample > 0.0:
             compute *= self._per_sample * work.epochs * num_examples
-        download, upload = self._sure_download, self._sure_upload
+        download, upload = self._constant_download, self._constant_upload
         return Timing(
             self._download(client, ticket) if download is None else download,
             compute,
@@ -115,15 +179,17 @@ class BoundDelays:
         )
 
     def watts(self, client: int) -> float:
+        """The power of this client's device while it computes, in watts."""
         if client < self._num_clients:
             return self._known_devices[client].watts
         return self._device.later(client).watts
 
     def device_of(self, client: int) -> str:
-        """The name of this client's device class; "standard" if no class claims it."""
+        """The name of this client's device class; "standard" if it belongs to none."""
         return self._device.of(client).name
 
     def finish_compute(self, client: int, start: float, seconds: float) -> float:
+        """When `seconds` of work begun at `start` are done, the client's absences included."""
         if self._availability is None:
             return start + seconds
         return self._availability.finish(start, seconds, self._phase.of(client))
@@ -144,13 +210,42 @@ def _is_constant(delays: Delays) -> bool:
     parts = (delays.compute, delays.slowness, delays.download, delays.upload)
     if delays.devices or delays.dropout > 0 or delays.per_sample > 0 or delays.trace is not None:
         return False
-    return all(isinstance(part, Constant) for part in parts)
+    return all(part.is_constant for part in parts)
 
 
 def _per_ticket(distribution: Distribution, purpose: int) -> tuple[TicketDraw, float | None]:
-    """This distribution as a function of (client, ticket), and its value where that is sure and needs no call."""
-    if isinstance(distribution, Constant):
-        value = float(distribution.value)
+    """This distribution as a function of (client, ticket), and its value where it is constant and needs no call."""
+    if distribution.is_constant:
+        value = float(distribution.expected())
         return (lambda client, ticket: value), value
     draw = distribution.draw
     return (lambda client, ticket: draw(keyed_unit(purpose, client, ticket))), None
+
+
+def check_num_examples(num_examples: ArrayLike | None, num_clients: int) -> Array:
+    """The rows of each client as an array; refused if they are missing or not one number per client."""
+    if num_examples is None:
+        raise ConfigError(
+            "delays.per_sample is above 0, so durations depend on how many rows each client has; pass num_examples."
+        )
+    examples = np.asarray(num_examples, dtype=np.float64)
+    if examples.shape != (num_clients,):
+        raise ConfigError(
+            f"num_examples has shape {examples.shape}, but there are {num_clients} clients; give one each."
+        )
+    return examples
+
+
+def _mean_compute(delays: Delays, num_clients: int, seed: int) -> Array:
+    """Before any factor: the mean of the distribution, or of the client's rows of the trace."""
+    if delays.trace is None:
+        return np.full(num_clients, delays.compute.expected())
+    trace = read_trace(delays.trace, purpose_key(seed, "trace"))
+    of_others = float(np.mean(trace.pooled))
+    own = {client: float(np.mean(rows)) for client, rows in trace.by_client.items()}
+    return np.array([own.get(client, of_others) for client in range(num_clients)])
+
+
+def _multiply(seconds: Array, factor: Array) -> Array:
+    """The product, 0 wherever the factor is 0, even of infinitely many seconds."""
+    return np.where(factor > 0, seconds * np.where((factor == 0) & (seconds == inf), 1.0, factor), 0.0)

@@ -1,4 +1,4 @@
-"""Device classes: which clients are slow, thirsty or unreliable, in exact shares."""
+"""Device classes: which clients are slow, need much power or lose tickets, in exact shares."""
 
 from __future__ import annotations
 
@@ -20,10 +20,17 @@ SHARE_ROUNDING = 1e-9
 
 
 class Device(Config):
-    """A class of devices: `share` of the clients belong to it.
+    """A class of devices, to which a share of the clients belongs.
 
-    `slowness` (> 0) multiplies their compute seconds, `watts` (>= 0) is drawn while they compute, and `dropout` is the
-    chance that one of their tickets never comes back, whatever else may lose it.
+    Args:
+        name: what the class is called, not empty and not twice the same.
+        share: the share of the clients, 0 to 1; all shares together at most 1. The rest are "standard" devices.
+        slowness: factor on computing seconds, above 0.
+        watts: the power drawn while computing, 0 or more.
+        dropout: probability that a ticket is lost, 0 to 1, besides that of `Delays.dropout`.
+
+    >>> Device(name="phone", share=0.3, slowness=4.0, watts=5.0).slowness
+    4.0
     """
 
     name: str
@@ -42,7 +49,7 @@ class Device(Config):
 
 
 def complete_classes(devices: Sequence[Device]) -> tuple[Device, ...]:
-    """The classes with their shares made whole: clients that none of them claims are "standard" devices.
+    """The classes with shares that add up to 1: clients that belong to none of them are "standard" devices.
 
     >>> [(device.name, device.share) for device in complete_classes([Device(name="phone", share=0.25)])]
     [('phone', 0.25), ('standard', 0.75)]
@@ -59,7 +66,7 @@ def complete_classes(devices: Sequence[Device]) -> tuple[Device, ...]:
         if names.count(name) > 1:
             raise ConfigError(
                 f'two device classes are named "{name}"; rename one. '
-                '("standard" is the class of the clients that the shares leave over.)'
+                '("standard" is the class of the clients that belong to no other.)'
             )
     return classes
 
@@ -90,7 +97,7 @@ def assign_classes(classes: Sequence[Device], num_clients: int, purpose: int) ->
 
 
 def class_of_joining(classes: Sequence[Device], client: int, purpose: int) -> int:
-    """The class index of a client that joins after the start: drawn by share, as its number of peers is unknown."""
+    """The class index of a client that joins after the start, drawn by share."""
     u = client_unit(purpose, client)
     reached = accumulate(device.share for device in classes)
     return next((index for index, share in enumerate(reached) if u < share), len(classes) - 1)

@@ -1,4 +1,4 @@
-"""Trace: measured durations, read from a CSV file and drawn again."""
+"""Trace: measured durations, read from a CSV file and drawn from."""
 
 from __future__ import annotations
 
@@ -15,7 +15,12 @@ class Trace(Record):
     """Seconds measured per client, and those of all clients pooled for a client that was not measured.
 
     Each ticket takes one of its client's rows, all equally likely, by a draw keyed with `purpose`: no counter to save,
-    so a resumed run goes on with the same durations, and no rhythm of dispatching can lock on one row.
+    so a resumed run goes on with the same durations, and no regular dispatching can meet the same row every time.
+
+    Args:
+        by_client: the seconds measured of each client, at least one each, finite and 0 or more.
+        pooled: the seconds of all clients, for those that are not in `by_client`.
+        purpose: the key of the draws.
 
     >>> trace = Trace({0: (1.0, 2.0)}, (1.0, 2.0, 5.0), purpose=1)
     >>> [trace.seconds(0, ticket) for ticket in range(5)], [trace.seconds(9, ticket) for ticket in range(5)]
@@ -35,7 +40,14 @@ class Trace(Record):
 def read_trace(path: str, purpose: int) -> Trace:
     """Read a CSV file whose header names `client` and `seconds`; other columns are ignored.
 
-    Clients are whole numbers from 0, seconds are finite and >= 0. `purpose` is the key of the draws.
+    Clients are whole numbers from 0, seconds are finite and >= 0.
+
+    Args:
+        path: the file.
+        purpose: the key of the draws.
+
+    Returns:
+        The trace.
     """
     try:
         with open(path, newline="", encoding="utf-8-sig") as file:
@@ -60,7 +72,7 @@ def _rows(path: str, lines: Iterator[tuple[int, list[str]]]) -> Iterator[tuple[i
             continue
         at = f"trace {path}, line {number}"
         if len(cells) != len(header):
-            raise ConfigError(f"{at}: {len(cells)} values under {len(header)} columns. Mend the line.")
+            raise ConfigError(f"{at}: {len(cells)} values under {len(header)} columns. Correct the line.")
         yield _client(at, cells[client]), _duration(at, cells[seconds])
 
 

@@ -18,10 +18,26 @@ def published_laptop() -> Delays:
 
 
 def heavy_tailed(shape: float = 1.1, minimum: float = 1.0) -> Delays:
-    """Computing times with a Pareto tail: P(seconds > s) = (minimum / s)**shape; the smaller `shape`, the heavier."""
+    """Computing times with a Pareto tail: `P(seconds > s) = (minimum / s)**shape`.
+
+    Args:
+        shape: above 0; the smaller, the heavier the tail. The mean is infinite when it is at most 1.
+        minimum: the shortest computing time in seconds, above 0.
+
+    Returns:
+        The delays; nothing else takes time.
+    """
     return Delays(compute=Pareto(minimum=minimum, shape=shape))
 
 
 def stragglers(share: float = 0.2, slowness: float = 10.0) -> Delays:
-    """Everyone takes 1 s, except a `share` of the clients that always take `slowness` seconds."""
+    """Every client computes for 1 s, except a share of them that always takes longer.
+
+    Args:
+        share: the share of the slow clients, 0 to 1.
+        slowness: the seconds that they take, above 0.
+
+    Returns:
+        The delays; nothing else takes time.
+    """
     return Delays(devices=(Device(name="straggler", share=share, slowness=slowness),))

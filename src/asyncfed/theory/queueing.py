@@ -11,8 +11,7 @@ Staleness counts the merges between a ticket's dispatch and its own merge. In ei
 with merges as the clock, gives (staleness_c + 1) · share_c = tickets of c in flight just after a dispatch; and who has
 just reported sees the others as if one ticket fewer were in flight. Hence mean staleness is J − 1 whatever the speeds.
 
-Means come from `asyncfed.delays.expected_durations`: `expected_durations` of a description, `measured_durations` of any
-model.
+Means come from `asyncfed.delays`: `expected_durations` of a description, `estimate_durations` of any model.
 """
 
 from __future__ import annotations

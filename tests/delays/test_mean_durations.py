@@ -22,7 +22,7 @@ from asyncfed.delays import (
     ShiftedExponential,
     Uniform,
 )
-from asyncfed.delays.expected_durations import expected_durations, measured_durations
+from asyncfed.delays.mean_durations import estimate_durations, expected_durations
 
 EXAMPLES = [10, 20, 30, 40, 50]
 DESCRIPTIONS = {
@@ -40,7 +40,7 @@ DESCRIPTIONS = {
 def test_the_formula_is_the_average_of_the_draws(delays: Delays) -> None:
     work = Work(epochs=3)
     means = expected_durations(delays, 5, 7, work, EXAMPLES)
-    drawn = measured_durations(delays.bind(5, 7), 5, work, EXAMPLES, tickets=4000)
+    drawn = estimate_durations(delays.bind(5, 7), 5, work, EXAMPLES, tickets=4000)
     for part in ("download", "compute", "upload", "total"):
         np.testing.assert_allclose(getattr(drawn, part), getattr(means, part), rtol=0.08, err_msg=part)
 
@@ -81,7 +81,7 @@ def test_absences_stretch_computing() -> None:
 
 def test_a_function_is_measured() -> None:
     model = FunctionDelays(lambda client, ticket, work: (client + 1) * (1.0 + ticket % 2)).bind(2, 0)
-    assert measured_durations(model, 2, tickets=10).compute.tolist() == [1.5, 3.0]
+    assert estimate_durations(model, 2, tickets=10).compute.tolist() == [1.5, 3.0]
 
 
 def test_what_cannot_be_answered_is_refused() -> None:
@@ -90,6 +90,6 @@ def test_what_cannot_be_answered_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"shape \(2,\), but there are 3 clients"):
         expected_durations(Delays(per_sample=1.0), 3, 0, num_examples=[1, 2])
     with pytest.raises(ConfigError, match="tickets is 0"):
-        measured_durations(Delays().bind(1, 0), 1, tickets=0)
+        estimate_durations(Delays().bind(1, 0), 1, tickets=0)
     with pytest.raises(DelayError, match=r"compute of -1\.0 s"):
-        measured_durations(FunctionDelays(lambda client, ticket, work: -1.0).bind(1, 0), 1)
+        estimate_durations(FunctionDelays(lambda client, ticket, work: -1.0).bind(1, 0), 1)

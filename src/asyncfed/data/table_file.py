@@ -1,23 +1,41 @@
-"""Where data come from: the paper's generators, a table in a file, or a data set of an installed package."""
+"""TableFile: data from a table of the user's own, in a file."""
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from typing import Literal
 
 from asyncfed.core.errors import ConfigError
 from asyncfed.core.record import Config
-from asyncfed.data.built_in import BreastCancer, Diabetes, Digits, Flights
+from asyncfed.data.data_source import DataRequest, PreparedData
 from asyncfed.data.federated_summary import TableSchema
-from asyncfed.data.generators import PaperClassification, PaperRegression
-from asyncfed.data.preparation import ColumnRoles, DataRequest, PreparedData, prepare_raw_table
+from asyncfed.data.preparation import ColumnRoles, prepare_raw_table
 from asyncfed.data.raw_table import MISSING
 from asyncfed.data.table_reader import read_table
+from asyncfed.registry import register
 
 
+@register("data")
 class TableFile(Config, tag_field="kind", tag="table_file"):
     """A table of your own, .csv or .parquet. Each client is summarised and prepared by itself.
 
-    `features` empty means every column but the target, the client column and those in `ignore`.
+    Args:
+        path: the file.
+        target: the column to predict.
+        client_column: the column that names the owner of a row; None: the split assigns rows.
+        features: the columns to learn from; empty: all but the target, the client column and those in `ignore`.
+        ignore: columns that are no features.
+        categories: columns of numbers that are names, such as codes.
+        missing: texts that mean "no value".
+        min_level_count: a level of a category that occurs fewer times over all clients counts as "other"; at least 1.
+        max_levels: the levels kept of a category, the most frequent first; at least 1.
+        scale: True scales features to mean 0 and standard deviation 1 over all clients.
+        target_scaling: True scales a regression target likewise.
+        positive: the class that is +1, all others being -1; None: the larger of two.
+        min_rows: the least rows of a client, at least 2.
+        small_clients: "refuse" or "leave_out" clients with fewer rows.
+
+    >>> TableFile(path="shops.csv", target="sold", client_column="shop").names_clients
+    True
     """
 
     path: str
@@ -47,10 +65,11 @@ class TableFile(Config, tag_field="kind", tag="table_file"):
 
     @property
     def names_clients(self) -> bool:
-        """Whether the data say who owns which row."""
+        """Whether there is a client column."""
         return self.client_column is not None
 
     def prepare(self, request: DataRequest) -> PreparedData:
+        """The clients of the table; reads the file."""
         raw = read_table(self.path, self.missing, self.categories)
         raw.require(self.ignore, "named in data.ignore")
         not_features = {self.target, self.client_column, *self.ignore}
@@ -67,6 +86,3 @@ class TableFile(Config, tag_field="kind", tag="table_file"):
             self.min_rows,
         )
         return prepare_raw_table(raw, ColumnRoles(schema, self.client_column, self.small_clients), request)
-
-
-Data: TypeAlias = PaperRegression | PaperClassification | TableFile | Flights | BreastCancer | Diabetes | Digits

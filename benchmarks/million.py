@@ -25,8 +25,8 @@ def measure(
     repeats: int = 3,
 ) -> Outcome:
     """Every size with the same number in flight, then the largest with more: all in turn, `repeats` times over."""
-    crowds = [*((size, in_flight) for size in sizes), (sizes[-1], largest_in_flight)]
-    rounds = [[_in_own_process(size, crowd, updates) for size, crowd in crowds] for _ in range(repeats)]
+    pairs = [*((size, in_flight) for size in sizes), (sizes[-1], largest_in_flight)]
+    rounds = [[_in_own_process(size, tickets, updates) for size, tickets in pairs] for _ in range(repeats)]
     figures = [_best(same) for same in zip(*rounds, strict=True)]
     smallest, largest = figures[0], figures[len(sizes) - 1]
     lines, growths = [_size_line(each) for each in figures], {}
@@ -37,7 +37,7 @@ def measure(
 
 
 def _best(same: tuple[dict[str, Any], ...]) -> dict[str, Any]:
-    """The least time and the most memory of one crowd's repeats."""
+    """The least time and the most memory of one size's repeats."""
     best = dict(same[0])
     for name in ("build_seconds", "run_seconds"):
         best[name] = min(figures[name] for figures in same)
@@ -48,7 +48,7 @@ def _best(same: tuple[dict[str, Any], ...]) -> dict[str, Any]:
 
 
 def _in_own_process(*arguments: int) -> dict[str, Any]:
-    command = [sys.executable, "-m", "benchmarks.crowd", *map(str, arguments)]
+    command = [sys.executable, "-m", "benchmarks.one_size", *map(str, arguments)]
     done = subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True)
     figures: dict[str, Any] = json.loads(done.stdout)
     return figures

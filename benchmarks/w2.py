@@ -9,7 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import asyncfed as af
-from asyncfed.strategies import ShippedStrategy
+from asyncfed.strategies import Strategy
 from benchmarks.measure import Spent, best_in_turn
 from benchmarks.outcome import Line, Outcome
 from benchmarks.workloads import w2, w2_strategies
@@ -40,7 +40,7 @@ def measure(updates: int = 50_000, repeats: int = 5) -> Outcome:
     return Outcome(lines, {"updates_per_second": rates}, note)
 
 
-def profile(strategy: ShippedStrategy, updates: int, most: int = 25) -> str:
+def profile(strategy: Strategy, updates: int, most: int = 25) -> str:
     """The functions that take the most time of their own, under cProfile (which makes calls dearer than they are)."""
     experiment = w2(strategy, updates)
     problem = experiment.problem()

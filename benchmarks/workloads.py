@@ -1,4 +1,4 @@
-"""The workloads: W1 is all training, W2 is all overhead, W3 is a network; a crowd is W2 with any number of clients."""
+"""The workloads: W1 is all training, W2 all overhead, W3 a network; `many_clients` is W2 with any number of clients."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncfed as af
 from asyncfed.core.record import replace
 from asyncfed.core.types import Budget, Work
 from asyncfed.engine.evaluation import Evaluation
-from asyncfed.strategies import AFL, FedAsync, FedAvg, FedBuff, ShippedStrategy
+from asyncfed.strategies import AFL, FedAsync, FedAvg, FedBuff, Strategy
 
 UNWATCHED = Evaluation(every=0, distance=False)
 SAMPLES_EACH = 20
@@ -18,7 +18,7 @@ def w1(rounds: int) -> af.Experiment:
     return replace(af.presets.regression(rounds=rounds), split=af.data.IID(), evaluation=UNWATCHED)
 
 
-def w2(strategy: ShippedStrategy, updates: int, num_clients: int = 1000) -> af.Experiment:
+def w2(strategy: Strategy, updates: int, num_clients: int = 1000) -> af.Experiment:
     """One step of SGD an update: 20 samples a client, d = 10, 1 local epoch."""
     return af.Experiment(
         name="w2",
@@ -43,16 +43,16 @@ def w3(updates: int, num_clients: int) -> af.Experiment:
     )
 
 
-def w2_strategies(crowd: int = 100) -> dict[str, ShippedStrategy]:
+def w2_strategies(tickets: int = 100) -> dict[str, Strategy]:
     return {
-        "AFL": AFL(concurrency=crowd, work=SHORT_WORK),
-        "AFL delta_mean": AFL(concurrency=crowd, aggregate="delta_mean", work=SHORT_WORK),
-        "FedAsync": FedAsync(concurrency=crowd, work=SHORT_WORK),
-        "FedBuff": FedBuff(concurrency=crowd, buffer_size=min(10, crowd), work=SHORT_WORK),
-        "FedAvg": FedAvg(cohort_size=crowd, work=SHORT_WORK),
+        "AFL": AFL(concurrency=tickets, work=SHORT_WORK),
+        "AFL delta_mean": AFL(concurrency=tickets, aggregate="delta_mean", work=SHORT_WORK),
+        "FedAsync": FedAsync(concurrency=tickets, work=SHORT_WORK),
+        "FedBuff": FedBuff(concurrency=tickets, buffer_size=min(10, tickets), work=SHORT_WORK),
+        "FedAvg": FedAvg(cohort_size=tickets, work=SHORT_WORK),
     }
 
 
-def crowd(strategy: ShippedStrategy, num_clients: int, updates: int) -> af.Experiment:
+def many_clients(strategy: Strategy, num_clients: int, updates: int) -> af.Experiment:
     """W2 with data that fit in memory a million times: single precision, and rows left where they were drawn."""
-    return replace(w2(strategy, updates, num_clients), name="crowd", dtype="float32", split=af.data.InOrder())
+    return replace(w2(strategy, updates, num_clients), name="many_clients", dtype="float32", split=af.data.InOrder())

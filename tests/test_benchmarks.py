@@ -18,7 +18,7 @@ import asyncfed as af
 sys.path.insert(0, str(Path(__file__).parent.parent))  # the benchmarks lie beside the package, not in it
 
 from benchmarks import __main__ as table
-from benchmarks import crowd, live, measure, million, probes, simulator, w1, w2, w3, workloads
+from benchmarks import live, measure, million, one_size, probes, simulator, w1, w2, w3, workloads
 
 STATM = Path("/proc/self/statm")
 needs_torch = pytest.mark.skipif(find_spec("torch") is None, reason="torch is not installed")
@@ -104,7 +104,7 @@ def test_the_profile_names_functions():
 
 
 def test_million(monkeypatch):
-    monkeypatch.setattr(million, "_in_own_process", crowd.crowd_figures)
+    monkeypatch.setattr(million, "_in_own_process", one_size.figures_of_size)
     outcome = million.measure(sizes=(60, 120), in_flight=20, largest_in_flight=30, updates=200, repeats=1)
     assert_fills_the_table(outcome)
     figures = outcome.numbers["sizes"]
@@ -112,7 +112,7 @@ def test_million(monkeypatch):
     assert set(outcome.numbers["growth"]) == {"without_checkpoints", "with_checkpoints"}
 
 
-def test_a_crowd_in_a_process_of_its_own_answers_with_its_figures():
+def test_one_size_in_a_process_of_its_own_answers_with_its_figures():
     figures = million._in_own_process(60, 20, 200)
     assert (figures["num_clients"], figures["in_flight"], figures["updates"]) == (60, 20, 200)
     assert set(million.MODES) < set(figures)
@@ -120,8 +120,8 @@ def test_a_crowd_in_a_process_of_its_own_answers_with_its_figures():
 
 
 def test_an_update_costs_what_its_parts_cost():
-    experiment = workloads.crowd(workloads.w2_strategies(20)["AFL"], num_clients=60, updates=1000)
-    cost = crowd.cost_of_update(experiment, experiment.problem(), crowd.NEVER)
+    experiment = workloads.many_clients(workloads.w2_strategies(20)["AFL"], num_clients=60, updates=1000)
+    cost = one_size.cost_of_update(experiment, experiment.problem(), one_size.NEVER)
     assert cost["total"] == pytest.approx(cost["kernel"] + cost["simulator"])
     assert 0 < cost["kernel"] < cost["total"]
 
@@ -130,7 +130,7 @@ def test_an_update_costs_what_its_parts_cost():
 def test_peak_memory_is_at_least_what_is_held():
     held = np.ones(10_000_000)
     resident = int(STATM.read_text().split()[1]) * resource.getpagesize() / 1e9
-    assert crowd.peak_gigabytes() >= 0.99 * resident > held.nbytes / 1e9  # the kernel counts pages a little late
+    assert one_size.peak_gigabytes() >= 0.99 * resident > held.nbytes / 1e9  # the kernel counts pages a little late
 
 
 def test_a_probed_problem_trains_as_the_problem_itself():

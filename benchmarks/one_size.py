@@ -1,4 +1,4 @@
-"""One crowd, measured in a process of its own: `python -m benchmarks.crowd CLIENTS IN_FLIGHT UPDATES`."""
+"""One number of clients, in a process of its own: `python -m benchmarks.one_size CLIENTS IN_FLIGHT UPDATES`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from asyncfed.problems.linear import Linear
 from asyncfed.runs.progress import Progress
 from asyncfed.runs.simulate import CHECKPOINT_SECONDS
 from benchmarks.probes import Probe
-from benchmarks.workloads import crowd, w2_strategies
+from benchmarks.workloads import many_clients, w2_strategies
 
 NEVER = 1e9
 
@@ -27,11 +27,11 @@ class Moment(NamedTuple):
     kernel: float
 
 
-def crowd_figures(num_clients: int, in_flight: int, updates: int) -> dict[str, Any]:
+def figures_of_size(num_clients: int, in_flight: int, updates: int) -> dict[str, Any]:
     """Seconds to build and to run, peak memory, and µs of processor time per update with and without checkpoints."""
     strategy = w2_strategies(in_flight)["AFL"]
-    af.run(crowd(strategy, 2 * in_flight, in_flight), threads=1)  # compiles, or loads what was compiled
-    experiment = crowd(strategy, num_clients, updates)
+    af.run(many_clients(strategy, 2 * in_flight, in_flight), threads=1)  # compiles, or loads what was compiled
+    experiment = many_clients(strategy, num_clients, updates)
     began = perf_counter()
     problem = experiment.problem()
     built = perf_counter()
@@ -79,4 +79,4 @@ def peak_gigabytes() -> float:
 
 
 if __name__ == "__main__":
-    print(json.dumps(crowd_figures(*map(int, sys.argv[1:]))))
+    print(json.dumps(figures_of_size(*map(int, sys.argv[1:]))))

@@ -27,7 +27,7 @@ from asyncfed.delays import Delays, Device, LogNormal
 from asyncfed.report.figures.comparison_figure import draw_comparison, draw_time_to_target
 from asyncfed.report.figures.run_figure import draw_run
 from asyncfed.report.terminal.run_tables import comparison_row, comparison_table, ratio_words
-from asyncfed.strategies import ShippedStrategy
+from asyncfed.strategies import Strategy
 from asyncfed.strategies.schedules import ConstantRate, DelayAware
 
 FOLDER = Path("runs/demo")
@@ -43,7 +43,7 @@ delay-aware one. "AFL" averages every client's latest model, "AFL mixing" moves
 halfway to each arriving model."""
 
 
-def strategies() -> dict[str, ShippedStrategy]:
+def strategies() -> dict[str, Strategy]:
     sync = af.presets.regression(strategy="sync").strategy
     afl = af.presets.regression(strategy="afl").strategy
     mixing = af.presets.regression(strategy="afl_mixing").strategy

@@ -415,7 +415,25 @@ class TestStrategiesOfOnesOwn:
         assert applying(certify(af.replace(base, strategy=odd), seeds=1)) == set()
 
 
-def test_drift_stands_beside_its_bound():
+def test_what_was_just_run_is_not_replayed(monkeypatch):
+    def refuse(*arguments):
+        raise AssertionError("a replay")
+
+    monkeypatch.setattr("asyncfed.engine.trajectory.replay", refuse)
+    assert certify(experiment("afl_mixing", rounds=3), seeds=2).path is not None
+
+
+def test_a_run_and_its_file_have_the_same_certificate(tmp_path):
+    described = af.replace(experiment("sync", rounds=6), evaluation=af.Evaluation(drift=True))
+    af.run(described, out=tmp_path / "run.sqlite")
+    run, file = certify(described, seeds=1), af.load(tmp_path / "run.sqlite").certificate()
+    assert run.runs[0].trajectory.distances.tobytes() == file.runs[0].trajectory.distances.tobytes()
+    assert run.path.distance.tobytes() == file.path.distance.tobytes()
+    assert run.runs[0].averaged_gap.tobytes() == file.runs[0].averaged_gap.tobytes()
+    assert applying(run) == applying(file)
+
+
+def test_drift_is_below_its_bound():
     summed = experiment("afl_delta_sum", max_staleness=0, when_stale="wait", rounds=20)
     limit = named(certify(summed, seeds=0), "Theorem 1, corrected").largest_rate
     work = af.replace(summed.strategy.work, learning_rate=limit)

@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 
 import asyncfed as af
-from asyncfed.engine.trajectory import follow
+from asyncfed.engine.trajectory import PathObserver, follow
+from asyncfed.runs.simulate import simulate
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +42,32 @@ def test_averages_weigh_later_models_more(followed):
     assert set(path.averages) == {0, 3}
 
 
-def test_the_latest_average_tells_its_shares():
+def test_observing_a_run_gives_the_same_path_as_following_it():
+    experiment = af.replace(af.presets.regression(rounds=4), evaluation=af.Evaluation(drift=True))
+    problem = experiment.problem()
+    observer = PathObserver(experiment.seed, problem.optimum(), 0.9)
+    run = simulate(experiment, problem=problem, observer=observer)
+    observed = observer.trajectory(run.params)
+    measured = set(run.evaluations["version"].tolist())
+    followed = follow(
+        problem, experiment.plan(1), run.journal, problem.optimum(), 0.9, lambda version: version in measured
+    )
+    assert observed.steps == followed.steps
+    assert observed.distances.tobytes() == followed.distances.tobytes()
+    assert {t: a.tobytes() for t, a in observed.averages.items()} == {
+        t: a.tobytes() for t, a in followed.averages.items()
+    }
+    assert len(observed.averages) == 5
+    assert (run.evaluations["client_drift"][1:] > 0).all(), "the drift is measured beside it"
+
+
+def test_observing_changes_nothing():
+    experiment = af.presets.regression(rounds=3)
+    observer = PathObserver(experiment.seed, experiment.problem().optimum())
+    assert simulate(experiment, observer=observer).sha256 == simulate(experiment).sha256
+
+
+def test_the_latest_average_gives_its_shares():
     experiment = af.presets.regression(rounds=2)
     run, problem = af.run(experiment), experiment.problem()
     path = follow(problem, experiment.plan(1), run.journal, problem.optimum())

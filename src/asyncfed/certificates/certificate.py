@@ -15,6 +15,7 @@ from asyncfed.certificates.measurements import (
     averaging_ratio,
     drift_bound,
     drift_note,
+    follow_run,
     measure_run,
     path_bound,
 )
@@ -23,6 +24,7 @@ from asyncfed.core.errors import ConfigError
 from asyncfed.core.record import replace as with_changes
 from asyncfed.data import PaperRegression
 from asyncfed.engine.evaluation import Evaluation
+from asyncfed.engine.trajectory import PathObserver, Trajectory
 from asyncfed.experiment import Experiment
 from asyncfed.problems.linear import Linear
 from asyncfed.problems.protocol import Problem
@@ -137,15 +139,20 @@ def certify(
         raise ConfigError(f"seeds is {seeds}; it must be 0 (do not run) or more.")
     problem = experiment.problem() if problem is None else linear_problem(problem)
     found = constants_of(experiment, problem)
-    runs = []
+    setting = setting_of(experiment, problem.num_examples)
+    ratio = averaging_ratio(setting, found)
+    runs: list[tuple[RecordedRun, Trajectory | None]] = []
     for number in range(seeds):
         repeated = with_changes(
             experiment, seed=experiment.seed + number, evaluation=Evaluation(drift=found.optimum is not None)
         )
-        runs.append((repeated, simulate(repeated, problem=problem, threads=threads)))
+        # Observed while it runs: its path would otherwise have to be replayed.
+        observer = None if found.optimum is None else PathObserver(repeated.seed, found.optimum, ratio)
+        run = simulate(repeated, problem=problem, threads=threads, observer=observer)
+        runs.append((run, None if observer is None else observer.trajectory(run.params)))
         if watch is not None:
             watch(number + 1)
-    return _certificate(experiment, problem, found, runs, threads)
+    return _certificate(experiment, problem, setting, found, runs, threads)
 
 
 def certificate_of(run: RecordedRun, threads: int | None = None) -> Certificate:
@@ -162,7 +169,9 @@ def certificate_of(run: RecordedRun, threads: int | None = None) -> Certificate:
         ConfigError: the problem is not a linear model.
     """
     experiment, problem = run.experiment, problem_of(run)
-    return _certificate(experiment, problem, constants_of(experiment, problem), [(experiment, run)], threads)
+    found, setting = constants_of(experiment, problem), setting_of(experiment, problem.num_examples)
+    path = follow_run(problem, found, averaging_ratio(setting, found), run, threads or usable_cores())
+    return _certificate(experiment, problem, setting, found, [(run, path)], threads)
 
 
 def problem_of(run: RecordedRun) -> Linear:
@@ -212,16 +221,15 @@ def with_theory_rate(experiment: Experiment, problem: Linear | None = None) -> t
 def _certificate(
     experiment: Experiment,
     problem: Linear,
+    setting: Setting,
     found: Constants,
-    runs: Sequence[tuple[Experiment, RecordedRun]],
+    runs: Sequence[tuple[RecordedRun, Trajectory | None]],
     threads: int | None,
 ) -> Certificate:
     cores = threads or usable_cores()
-    setting = setting_of(experiment, problem.num_examples)
-    ratio = averaging_ratio(setting, found)
-    paths = [measure_run(problem, found, ratio, repeated, run, cores) for repeated, run in runs]
+    paths = [measure_run(problem, found, run, trajectory, cores) for run, trajectory in runs]
     if runs:
-        lossless = all(not (run.rounds["lost"].any() or run.rounds["dropped"].any()) for _, run in runs)
+        lossless = all(not (run.rounds["lost"].any() or run.rounds["dropped"].any()) for run, _ in runs)
         followed = [path.trajectory for path in paths if path.trajectory is not None]
         setting = with_observations(setting, followed, lossless)
         # Bounds grow with the start's distance, so the largest over the runs makes them hold for each.
@@ -240,7 +248,7 @@ def _certificate(
         path=along,
         drift_bound=drift_bound(setting, found, paths),
         drift_note=drift_note(theorems),
-        client_influence=client_influence(experiment, problem, [run for _, run in runs]),
+        client_influence=client_influence(experiment, problem, [run for run, _ in runs]),
         violations=tuple(_violations(problem, found, theorems, paths, along)),
     )
 

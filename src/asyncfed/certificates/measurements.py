@@ -10,9 +10,9 @@ import numpy as np
 from asyncfed.certificates.local_maps import bounded_maps, exact_maps
 from asyncfed.certificates.settings import CHURN
 from asyncfed.engine.trajectory import Trajectory, follow
-from asyncfed.experiment import Experiment
 from asyncfed.problems.linear import Linear
 from asyncfed.runs.result import RecordedRun
+from asyncfed.runs.verify import recorded_plan
 from asyncfed.theory.bounds import client_drift_bound
 from asyncfed.theory.conditions import step_curvature
 from asyncfed.theory.constants import Constants
@@ -58,25 +58,33 @@ def averaging_ratio(setting: Setting, found: Constants) -> float | None:
     return next((g.averaging for g in theorems if g.averaging is not None), None)
 
 
+def follow_run(
+    problem: Linear, found: Constants, ratio: float | None, run: RecordedRun, threads: int
+) -> Trajectory | None:
+    """The path of a recorded run, by replaying it; averaged models have weights of this `ratio`, if it is given."""
+    if found.optimum is None:
+        return None
+    measured = set(run.evaluations["version"].astype(int).tolist())
+    plan = recorded_plan(run.header, run.experiment, threads)
+    return follow(problem, plan, run.journal, found.optimum, ratio, measured.__contains__)
+
+
 def measure_run(
-    problem: Linear, found: Constants, ratio: float | None, experiment: Experiment, run: RecordedRun, threads: int
+    problem: Linear, found: Constants, run: RecordedRun, trajectory: Trajectory | None, threads: int
 ) -> MeasuredRun:
-    """Follow a run of `experiment`; averaged models have weights of this `ratio`, if it is given."""
+    """What a run that took this path did; without a path its distances and averaged models are unknown."""
     evaluations = run.evaluations
     versions = evaluations["version"].astype(int)
     floor = found.optimal_value if found.optimal_value is not None else np.nan
     averaged = np.full(len(versions), np.nan)
-    trajectory = None
-    if found.optimum is not None:
-        kept = set(versions.tolist())
-        trajectory = follow(problem, experiment.plan(threads), run.journal, found.optimum, ratio, kept.__contains__)
+    if trajectory is not None:
         for place, version in enumerate(versions.tolist()):
             average = trajectory.averages.get(version)
             if average is not None:
                 averaged[place] = float(problem.client_losses(average, threads).mean()) - floor
     drift = evaluations.get("client_drift", np.full(len(versions), np.nan))
     gap = evaluations["objective"] - floor
-    return MeasuredRun(experiment.seed, run.verdict, trajectory, versions, gap, averaged, drift)
+    return MeasuredRun(run.experiment.seed, run.verdict, trajectory, versions, gap, averaged, drift)
 
 
 def path_bound(problem: Linear, found: Constants, setting: Setting, run: MeasuredRun, threads: int) -> PathBound | None:

@@ -6,7 +6,7 @@ It knows no clock: whoever drives it (the simulator's heap, a replayed journal) 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from asyncfed.rules import Vectors
 from asyncfed.store.journal import Journal
 from asyncfed.store.ledger import Ledger
 from asyncfed.store.schema import DISPATCH, DROP, JOIN, LEAVE, LOST, MERGE, REFUSED, REPORT, STOP
+
+MergeObserver: TypeAlias = "Callable[[Execution, Merge], None]"
+"""Shown every merge just before it is carried out."""
 
 
 class Execution:

@@ -12,8 +12,8 @@ from functools import partial
 from typing import Any
 
 from asyncfed.core.errors import JournalError
-from asyncfed.core.types import Dispatch, Merge, Report
-from asyncfed.engine.execution import Execution
+from asyncfed.core.types import Dispatch, Report
+from asyncfed.engine.execution import Execution, MergeObserver
 from asyncfed.engine.execution_setup import set_up
 from asyncfed.engine.plan import Plan
 from asyncfed.engine.training import LateTraining
@@ -22,21 +22,20 @@ from asyncfed.store.journal import Journal
 from asyncfed.store.schema import JOIN, LEAVE, LOST, REFUSED, REPORT, STOP
 
 Row = tuple[Any, ...]
-Onlooker = Callable[[Execution, Merge], None]
 Step = Callable[[Row], None]
 
 
 def replay(
-    problem: Problem, plan: Plan, recorded: Iterable[Row], journal: Journal, onlooker: Onlooker | None = None
+    problem: Problem, plan: Plan, recorded: Iterable[Row], journal: Journal, observer: MergeObserver | None = None
 ) -> Iterator[int]:
     """Write to `journal` what the recorded events lead to. Yields the number of reports done, for a progress bar.
 
-    The `onlooker` is shown every merge just before it is carried out. Raises `JournalError` at the first recorded input
+    The `observer` is shown every merge just before it is carried out. Raises `JournalError` at the first recorded input
     that cannot have happened.
     """
     execution = set_up(problem, plan, journal)
-    if onlooker is not None:
-        execution.on_merge = partial(onlooker, execution)
+    if observer is not None:
+        execution.on_merge = partial(observer, execution)
     training = LateTraining(problem, execution.vectors, plan.seed, plan.threads)
     handed_out_at: dict[int, float] = {}
 

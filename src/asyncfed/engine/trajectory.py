@@ -1,6 +1,7 @@
 """The path of a recorded run, version by version: how far from a point the model was, and what was merged into it.
 
-The journal holds no models, so its inputs are replayed and the models looked at as they pass.
+A path is observed while the run goes on. The journal holds no models, so the path of a recorded run is that of its
+replay.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ class MergedStep(Record):
 
 
 class Trajectory:
-    """`distances[t]` is |x_t − centre|, t = 0 … the last version; `averages[t]` see `follow`."""
+    """`distances[t]` is |x_t − centre|, t = 0 … the last version; `averages[t]` see `PathObserver`."""
 
     def __init__(self, steps: list[MergedStep], distances: np.ndarray, averages: dict[int, np.ndarray]) -> None:
         self.steps = steps
@@ -60,54 +61,81 @@ class Trajectory:
         return max((t - k.base_version for t, step in enumerate(self.steps) for k in step.tickets), default=0)
 
 
+class PathObserver:
+    """Records the path of a run: hand it to the simulation or the replay as the observer of its merges.
+
+    Args:
+        seed: the run's, from which the keys of its trainings follow.
+        centre: the point that distances are measured from, (p,).
+        contraction: r, above 0 and at most 1. With it, `averages[T]` of the trajectory is the mean of x_0 … x_T under
+            weights r^−(t+1), the averaged model that theorems bound.
+        averages_at: the versions T whose averages are kept; None for those at which the run is measured.
+    """
+
+    def __init__(
+        self,
+        seed: int,
+        centre: np.ndarray,
+        contraction: float | None = None,
+        averages_at: Callable[[int], bool] | None = None,
+    ) -> None:
+        self._key = purpose_key(seed, "train")
+        self._centre = centre
+        self._mean = None if contraction is None else _GrowingMean(contraction)
+        self._averages_at = averages_at
+        self._steps: list[MergedStep] = []
+        self._distances: list[float] = []
+        self._averages: dict[int, np.ndarray] = {}
+
+    def __call__(self, execution: Execution, merge: Merge) -> None:
+        """Record the model just before it is changed, and the merge that changes it."""
+        measured = execution.evaluated_at == execution.updates - len(merge.tickets)
+        self._record(execution.vectors.params, measured)
+        self._steps.append(_step(execution, merge, self._key))
+
+    def trajectory(self, params: np.ndarray) -> Trajectory:
+        """The whole path, ended by `params`, the run's last model."""
+        self._record(params, measured=True)
+        return Trajectory(self._steps, np.array(self._distances), self._averages)
+
+    def _record(self, params: np.ndarray, measured: bool) -> None:
+        version = len(self._distances)
+        self._distances.append(float(np.linalg.norm(params.astype(np.float64) - self._centre)))
+        if self._mean is not None:
+            average = self._mean.next(params)
+            if measured if self._averages_at is None else self._averages_at(version):
+                self._averages[version] = average.copy()
+
+
 def follow(
     problem: Problem,
     plan: Plan,
     recorded: Journal,
     centre: np.ndarray,
     contraction: float | None = None,
-    averages_at: Callable[[int], bool] = lambda version: False,
+    averages_at: Callable[[int], bool] | None = None,
     watch: Callable[[int], None] | None = None,
 ) -> Trajectory:
-    """Replay a journal and look at every version.
+    """The path of a recorded run, by replaying its journal; see `PathObserver`. A run in progress is observed instead.
 
-    With a `contraction` r below 1, `averages[T]` is the mean of x_0 … x_T under weights r^−(t+1), which is what bounds
-    on averaged models speak of, kept for the versions T that `averages_at` names.
+    `watch` is called with the number of reports that have been replayed.
     """
-    key = purpose_key(plan.seed, "train")
-    steps: list[MergedStep] = []
-    distances: list[float] = []
-    mean = _GrowingMean(contraction)
-    averages: dict[int, np.ndarray] = {}
-
-    def look(params: np.ndarray) -> None:
-        version = len(distances)
-        distances.append(float(np.linalg.norm(params.astype(np.float64) - centre)))
-        if contraction is not None:
-            average = mean.next(params)
-            if averages_at(version):
-                averages[version] = average.copy()
-
-    def onlooker(execution: Execution, merge: Merge) -> None:
-        look(execution.vectors.params)
-        steps.append(_step(execution, merge, key))
-
+    observer = PathObserver(plan.seed, centre, contraction, averages_at)
     again = Journal.create(None, {})
-    for reports in replay(problem, plan, recorded.event_rows(), again, onlooker):
+    for reports in replay(problem, plan, recorded.event_rows(), again, observer):
         if watch is not None:
             watch(reports)
     checkpoint = again.checkpoint()
     if checkpoint is None:
         raise JournalError("The journal holds no run that could be followed.")
-    look(checkpoint[1]["params"])
-    return Trajectory(steps, np.array(distances), averages)
+    return observer.trajectory(checkpoint[1]["params"])
 
 
 class _GrowingMean:
     """The mean of all models seen under weights r^−(t+1), without the weights' overflow: S ← r S + 1, step 1/S."""
 
-    def __init__(self, contraction: float | None) -> None:
-        self._contraction = contraction or 1.0
+    def __init__(self, contraction: float) -> None:
+        self._contraction = contraction
         self._sum = 0.0
         self._mean: np.ndarray | None = None
 

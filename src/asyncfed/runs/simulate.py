@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from asyncfed.delays import DelayModel
+from asyncfed.engine.execution import MergeObserver
 from asyncfed.engine.plan import check_churn, check_stopping
 from asyncfed.experiment import Experiment
 from asyncfed.problems.protocol import Problem
@@ -35,8 +36,12 @@ def simulate(
     watch: Watcher | None = None,
     force: bool = False,
     checkpoint_seconds: float = CHECKPOINT_SECONDS,
+    observer: MergeObserver | None = None,
 ) -> RecordedRun:
-    """Run an experiment in virtual time, to its end or until Ctrl-C; see `asyncfed.run`."""
+    """Run an experiment in virtual time, to its end or until Ctrl-C; see `asyncfed.run`.
+
+    The `observer` is shown every merge just before it is carried out.
+    """
     problem = experiment.problem() if problem is None else problem
     experiment.strategy.check(problem.num_clients)
     check_churn(experiment.churn, problem.num_clients)
@@ -46,7 +51,7 @@ def simulate(
     plan = experiment.plan(thread_count(threads))
     check_stopping(problem, plan)
     journal = Journal.create(out, header, replace=force)  # last, when nothing is left that could be refused
-    simulation = Simulation(problem, delays, plan, journal)
+    simulation = Simulation(problem, delays, plan, journal, observer=observer)
     drive_simulation(simulation, journal, watch, checkpoint_seconds)
     return RecordedRun(journal, experiment, problem)
 

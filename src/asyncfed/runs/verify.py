@@ -48,7 +48,7 @@ def verify(
     lines = ["the file agrees with its seal" if intact else "THE FILE WAS CHANGED after the run: it breaks its seal"]
     again = Journal.create(None, {})
     try:
-        plan = replace(_plan(recorded.header, experiment, threads), evaluation=_without_drift(experiment))
+        plan = replace(recorded_plan(recorded.header, experiment, threads), evaluation=_without_drift(experiment))
         for reports in replay(problem, plan, recorded.journal.event_rows(), again):
             if watch is not None:
                 watch(reports)
@@ -59,7 +59,7 @@ def verify(
     return Verification(intact and all(parts.values()), tuple(lines))
 
 
-def _plan(header: dict[str, Any], experiment: Experiment, threads: int | None) -> Plan:
+def recorded_plan(header: dict[str, Any], experiment: Experiment, threads: int | None) -> Plan:
     """The run's plan; of a live run the file also says who was not there at the start."""
     absent = header.get("live", {}).get("absent", ())
     return replace(experiment.plan(thread_count(threads)), absent=tuple(absent))

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from heapq import heapify, heappop, heappush
 from math import inf
 from typing import Any
 
-from asyncfed.core.types import Dispatch, Report
+from asyncfed.core.types import Dispatch, Merge, Report
 from asyncfed.delays import DelayModel, check_timing
+from asyncfed.engine.execution import MergeObserver
 from asyncfed.engine.execution_setup import set_up
 from asyncfed.engine.plan import Checkpoint, Churn, Plan
 from asyncfed.engine.progress import RunState
@@ -19,7 +21,10 @@ from asyncfed.store.journal import Journal
 
 
 class Simulation:
-    """`advance` until it answers True; commit the journal with `checkpoint()` whenever convenient in between."""
+    """`advance` until it answers True; commit the journal with `checkpoint()` whenever convenient in between.
+
+    The `observer` is shown every merge just before it is carried out.
+    """
 
     def __init__(
         self,
@@ -28,6 +33,7 @@ class Simulation:
         plan: Plan,
         journal: Journal,
         checkpoint: Checkpoint | None = None,
+        observer: MergeObserver | None = None,
     ) -> None:
         self._delays = delays
         self._examples: list[int] = problem.num_examples.tolist()
@@ -40,9 +46,13 @@ class Simulation:
         self.state = RunState(self._execution)
         self._training = LateTraining(problem, self._execution.vectors, plan.seed, plan.threads)
         self._execution.on_dispatch = self._scheduler()
+        observers: list[Callable[[Merge], None]] = []
         if plan.evaluation.drift:
-            meter = DriftMeter(problem, self._execution, self._training.key, plan.threads)
-            self._execution.on_merge = meter.measure
+            observers.append(DriftMeter(problem, self._execution, self._training.key, plan.threads).measure)
+        if observer is not None:
+            observers.append(partial(observer, self._execution))
+        if observers:
+            self._execution.on_merge = partial(_show_to_all, observers)
         if checkpoint is None:
             for number, churn in enumerate(self._churn):
                 heappush(self._heap, (churn.time, number - len(self._churn), 0.0, 0.0, False))
@@ -150,3 +160,8 @@ class Simulation:
         for ticket in sorted(k for _, k, _, _, lost in self._heap if not lost and k in in_flight):
             if ticket not in trained:
                 self._training.pending[ticket] = in_flight[ticket]
+
+
+def _show_to_all(observers: list[Callable[[Merge], None]], merge: Merge) -> None:
+    for observe in observers:
+        observe(merge)

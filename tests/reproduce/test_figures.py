@@ -6,10 +6,9 @@ import pytest
 from asyncfed.core.errors import ConfigError
 from asyncfed.reproduce.figure_spec import Arm, FigureSpec, PanelSpec
 from asyncfed.reproduce.figures import figure_data, published_losses
-from asyncfed.reproduce.reproduction import Reproduction, simulate
+from asyncfed.reproduce.reproduction import Reproduction, open_workers, simulate
 from asyncfed.reproduce.run_measures import equal_optimum, weighted_optimum
 from asyncfed.reproduce.verdicts import findings
-from asyncfed.reproduce.worker_pool import workers
 
 AFL = {"label": "AFL", "preset": "regression", "reading": "text", "strategy": "afl", "rounds": 4}
 
@@ -19,8 +18,8 @@ def drawn_panel(tmp_path):
     def draw(seeds=2, **panel):
         spec = FigureSpec(title="t", caption="c", panels=(PanelSpec(title="p", y_label="y", **panel),), name="99_test")
         wanted = Reproduction((spec,), seeds, 1, tmp_path)
-        with workers(1) as crew:
-            simulate(wanted, crew)
+        with open_workers(1) as pool:
+            simulate(wanted, pool)
         return figure_data(spec, wanted.runs_of(spec), "again").panels[0], wanted, spec
 
     return draw
@@ -30,7 +29,7 @@ def test_the_paper_averages_over_fractions_seed_by_seed(drawn_panel):
     arm = Arm(**AFL, fractions=(0.2, 0.5))
     panel, wanted, spec = drawn_panel(arms=(arm,), y="objective", mean="mean", band="range")
     runs = wanted.runs_of(spec)
-    of_runs = [[unit.outcome.objective[1:] for unit in runs.of(arm, fraction)] for fraction in arm.fractions]
+    of_runs = [[run.outcome.objective[1:] for run in runs.of(arm, fraction)] for fraction in arm.fractions]
     assert [series.label for series in panel.series] == ["20%", "50%", "mean"]
     assert panel.series[-1].emphasis
     assert panel.series[-1].y == pytest.approx(np.mean(of_runs, axis=(0, 1)), rel=1e-5)

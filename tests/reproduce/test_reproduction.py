@@ -14,9 +14,8 @@ from asyncfed.core.errors import ConfigError
 from asyncfed.reproduce import reproduction
 from asyncfed.reproduce.claims import CLAIMS
 from asyncfed.reproduce.figures import figure_data
-from asyncfed.reproduce.reproduction import asked, forget, simulate
+from asyncfed.reproduce.reproduction import asked, forget, open_workers, simulate
 from asyncfed.reproduce.verdicts import findings
-from asyncfed.reproduce.worker_pool import workers
 
 
 def data_bytes(wanted):
@@ -44,35 +43,35 @@ def test_every_claim_is_shown_by_a_figure_that_exists(tmp_path):
 
 
 def test_finished_runs_are_not_done_again(finished, monkeypatch):
-    monkeypatch.setattr(reproduction, "simulate_unit", lambda *job: pytest.fail("it was done already"))
-    with workers(1) as crew:
-        simulate(finished, crew)
+    monkeypatch.setattr(reproduction, "run_and_save", lambda *job: pytest.fail("it was done already"))
+    with open_workers(1) as pool:
+        simulate(finished, pool)
 
 
 def test_a_reproduction_continued_by_two_processes_says_the_same(finished, tmp_path):
     again = replace(finished, out=tmp_path)
-    with workers(1) as crew:
-        simulate(again, crew)
+    with open_workers(1) as pool:
+        simulate(again, pool)
     for experiment in list(again.experiments.values())[::2]:
-        again.units.path(experiment).unlink()
+        again.cache.path(experiment).unlink()
     assert len(again.missing()) == len(again.experiments) // 2
-    with workers(2) as crew:
-        simulate(again, crew)
+    with open_workers(2) as pool:
+        simulate(again, pool)
     assert data_bytes(again) == data_bytes(finished)
 
 
 def test_progress_counts_to_the_cost_of_what_was_missing(finished, tmp_path):
     again, seen = replace(finished, out=tmp_path), []
-    with workers(1) as crew:
-        simulate(again, crew, seen.append)
+    with open_workers(1) as pool:
+        simulate(again, pool, seen.append)
     assert seen[-1] == sum(map(reproduction.cost, again.experiments.values()))
     assert seen == sorted(seen)
 
 
 def test_forgetting_deletes_the_runs(finished, tmp_path):
     again = replace(finished, out=tmp_path)
-    with workers(1) as crew:
-        simulate(again, crew)
+    with open_workers(1) as pool:
+        simulate(again, pool)
     forget(again)
     assert len(again.missing()) == len(again.experiments)
 
@@ -87,7 +86,7 @@ def test_wrong_options_are_refused(tmp_path, options, complaint):
 
 
 def test_workers_must_be_positive():
-    with pytest.raises(ConfigError, match="workers is 0"), workers(0):
+    with pytest.raises(ConfigError, match="workers is 0"), open_workers(0):
         pass
 
 
@@ -103,7 +102,7 @@ def test_ctrl_c_stops_within_a_moment_and_says_how_to_go_on(tmp_path):
         stderr=subprocess.PIPE,
         text=True,
     )
-    while not list(tmp_path.glob("units/*.npz")):
+    while not list(tmp_path.glob("runs/*.npz")):
         assert going.poll() is None, "it ended before it could be stopped"
         time.sleep(0.02)
     going.send_signal(signal.SIGINT)
@@ -117,14 +116,14 @@ def test_a_killed_reproduction_continues_to_the_same_bytes(tmp_path):
     first = subprocess.Popen(
         run_command(tmp_path / "killed", "--only", "6"), stdout=subprocess.DEVNULL, start_new_session=True
     )
-    units = tmp_path / "killed" / "units"
-    while not list(units.glob("*.npz")):
+    kept = tmp_path / "killed" / "runs"
+    while not list(kept.glob("*.npz")):
         assert first.poll() is None, "it ended before it could be killed"
         time.sleep(0.02)
     os.killpg(first.pid, signal.SIGKILL)
     first.wait()
     total = len(asked(tmp_path / "killed", quick=True, only=["6"]).experiments)
-    assert 0 < len(list(units.glob("*.npz"))) < total
+    assert 0 < len(list(kept.glob("*.npz"))) < total
     for out in ("killed", "whole"):
         subprocess.run(run_command(tmp_path / out, "--only", "6"), check=True, stdout=subprocess.DEVNULL)
     for part in ("data/06_comparison_regression.json", "verdicts.json"):
@@ -149,8 +148,8 @@ def test_the_quick_command_from_end_to_end(tmp_path):
 def test_the_published_reading_lands_in_order_between_the_published_fractions(tmp_path):
     """More clients, lower loss: at round 20 of the regression the mean loss falls from fraction to fraction."""
     wanted = asked(tmp_path, only=["5"], seeds=10)
-    with workers(None) as crew:
-        simulate(wanted, crew)
+    with open_workers(None) as pool:
+        simulate(wanted, pool)
     [spec] = wanted.figures
     panel = figure_data(spec, wanted.runs_of(spec), "").panels[0]
     lines = {series.label: series.y[series.x.index(20.0)] for series in panel.series if series.label[0].isdigit()}

@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import pickle
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from concurrent.futures.process import BrokenProcessPool
-from contextlib import closing
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from multiprocessing.synchronize import Event
 from typing import NamedTuple
 
 import numpy as np
@@ -23,12 +17,16 @@ from asyncfed.core.record import replace
 from asyncfed.core.types import Strategy
 from asyncfed.experiment import Experiment
 from asyncfed.runs.cores import usable_cores
-from asyncfed.runs.progress import Progress
+from asyncfed.runs.process_pool import check_portable, open_pool
 from asyncfed.runs.simulate import simulate
-from asyncfed.runs.worker_process import become_worker
 
 SLACK = 1.1
 """What the default target allows on the worst run's best objective, so that noise does not decide who gets there."""
+
+ADVICE = (
+    'Call compare under `if __name__ == "__main__":`, define strategies of your own in a module that can be imported, '
+    "and check that memory suffices; workers=1 needs none of this."
+)
 
 Watcher = Callable[[int, int, str, int], None]
 
@@ -139,13 +137,20 @@ def compare(
     if workers is not None and workers < 1:
         raise ConfigError(f"workers is {workers}; it must be at least 1.")
     count = min(usable_cores() if workers is None else workers, len(tasks))
-    arrivals = _inline(tasks) if count == 1 else _pooled(tasks, count)
+    if count > 1:
+        for task in tasks:
+            check_portable(task, str(task), "Define the strategy at the top of a module, or compare with workers=1.")
     done: dict[tuple[str, int], Outcome] = {}
-    with closing(arrivals):  # whatever ends the loop early ends the workers too
-        for outcome in arrivals:
-            done[outcome.label, outcome.seed] = outcome
+    with open_pool(count, ADVICE) as pool:
+        jobs = {pool.submit(_outcome, task): task for task in tasks}
+        for job in pool.finished(jobs):
+            task = jobs[job]
+            try:
+                done[task.label, task.experiment.seed] = job.result()
+            except Exception as error:
+                raise _named(error, task) from error
             if watch is not None:
-                watch(len(done), len(tasks), outcome.label, outcome.seed)
+                watch(len(done), len(tasks), task.label, task.experiment.seed)
     runs = {label: {seed: done[label, seed] for seed in seeds} for label in strategies}
     return Comparison(experiment.name, tuple(strategies), tuple(seeds), runs, target)
 
@@ -179,12 +184,8 @@ def _tasks(experiment: Experiment, strategies: Mapping[str, Strategy], seeds: Se
     return [Task(label, replace(experiment, strategy=s, seed=n)) for n in seeds for label, s in strategies.items()]
 
 
-def _outcome(task: Task, stop: Event | None = None) -> Outcome:
-    def look_up(progress: Progress) -> None:
-        if stop is not None and stop.is_set():
-            raise KeyboardInterrupt
-
-    finished = simulate(task.experiment, threads=1, watch=look_up)
+def _outcome(task: Task) -> Outcome:
+    finished = simulate(task.experiment, threads=1)
     if not finished.finished:
         raise KeyboardInterrupt
     return Outcome(
@@ -205,71 +206,3 @@ def _named(error: Exception, task: Task) -> Exception:
         return type(error)(f"{task}: {error}")
     error.add_note(f"It broke the comparison at {task}.")
     return error
-
-
-# ---- doing them here, or in other processes --------------------------------------------------------------------
-
-
-def _inline(tasks: list[Task]) -> Generator[Outcome, None, None]:
-    for task in tasks:
-        try:
-            yield _outcome(task)
-        except Exception as error:
-            raise _named(error, task) from error
-
-
-def _pooled(tasks: list[Task], workers: int) -> Generator[Outcome, None, None]:
-    """Outcomes as they arrive. Whatever ends this early also ends what the workers are doing, within a moment."""
-    _check_portable(tasks)
-    context = multiprocessing.get_context("spawn")
-    stop = context.Event()
-    with ProcessPoolExecutor(workers, mp_context=context, initializer=_begin_worker, initargs=(stop,)) as pool:
-        try:
-            waiting = {pool.submit(_work, task): task for task in tasks}
-            for future in as_completed(waiting):
-                task = waiting[future]
-                try:
-                    yield future.result()
-                except BrokenProcessPool as error:
-                    raise _broken(task) from error
-                except Exception as error:
-                    raise _named(error, task) from error
-        finally:
-            stop.set()
-            pool.shutdown(cancel_futures=True)
-
-
-def _check_portable(tasks: list[Task]) -> None:
-    for task in tasks:
-        try:
-            pickle.dumps(task)
-        except (pickle.PicklingError, AttributeError, TypeError) as error:
-            raise ConfigError(
-                f"{task} cannot be handed to another process ({error}). Define the strategy at the top of a module, "
-                "or compare with workers=1."
-            ) from error
-
-
-def _broken(task: Task) -> Exception:
-    return ConfigError(
-        f'A worker process died while {task} was waiting. Call compare under `if __name__ == "__main__":`, define '
-        "strategies of your own in a module that can be imported, and check that memory suffices; workers=1 needs none "
-        "of this."
-    )
-
-
-_stop: Event | None = None
-"""Set in each worker process when it starts: raised by the parent when the comparison is to end."""
-
-
-def _begin_worker(stop: Event) -> None:
-    """Ctrl-C reaches every process of a terminal; only the parent is to act on it, and it then sets `stop`."""
-    global _stop
-    _stop = stop
-    become_worker()
-
-
-def _work(task: Task) -> Outcome:
-    if _stop is not None and _stop.is_set():
-        raise KeyboardInterrupt
-    return _outcome(task, _stop)

@@ -100,7 +100,6 @@ def reproduce(
     from asyncfed.report.terminal.progress import counting_bar
     from asyncfed.reproduce import reproduction
     from asyncfed.reproduce.cached_runs import cost
-    from asyncfed.reproduce.worker_pool import workers as worker_processes
 
     wanted = reproduction.asked(out, quick=quick, only=only, seeds=seeds)
     if force:
@@ -108,11 +107,11 @@ def reproduce(
     missing, needed = wanted.missing(), len(wanted.experiments)
     console.print(f"figures: {len(wanted.figures)}; runs: {needed}, of which done already: {needed - len(missing)}")
     try:
-        with worker_processes(workers) as crew:
+        with reproduction.open_workers(workers) as pool:
             with counting_bar(console, "client updates", sum(map(cost, missing))) as watch:
-                reproduction.simulate(wanted, crew, watch)
+                reproduction.simulate(wanted, pool, watch)
             with console.status("drawing"):
-                written = reproduction.write(wanted, crew)
+                written = reproduction.write(wanted, pool)
     except KeyboardInterrupt:
         print_stopped("stopped; the same command continues")
         raise typer.Exit(130) from None

@@ -1,6 +1,6 @@
-"""A unit is one finished run kept on disk: what the figures and verdicts need of it, under a name that is its content.
+"""Finished runs kept on disk: what the figures and verdicts need of each, under a name that is its content.
 
-The name is the SHA-256 of the experiment and of AsyncFed's version, so a unit is never taken for another, and figures
+The name is the SHA-256 of the experiment and of AsyncFed's version, so a run is never taken for another, and figures
 that need the same run share it. A file appears whole or not at all: it is written under another name, then renamed.
 """
 
@@ -16,37 +16,50 @@ import numpy as np
 
 from asyncfed.analysis.comparison import Outcome
 from asyncfed.core.errors import JournalError
-from asyncfed.core.record import to_json, to_plain
+from asyncfed.core.record import to_json
 from asyncfed.experiment import Experiment
 from asyncfed.runs.result import RecordedRun
+from asyncfed.runs.simulate import simulate
+from asyncfed.strategies import Dispatching
 from asyncfed.version import __version__
 
 FORMAT = 1
-"""Goes up when what a unit holds, or how, is changed."""
+"""Goes up when what a file holds, or how, is changed."""
 
 DIGESTS = ("journal", "params")
 
 
-class Unit(NamedTuple):
-    """One finished run."""
+class CachedRun(NamedTuple):
+    """One finished run: what happened, and the model it ended with."""
 
     outcome: Outcome
     params: np.ndarray
 
 
-def unit_key(experiment: Experiment) -> str:
-    """The name of an experiment's unit."""
-    return hashlib.sha256(f"asyncfed {__version__} unit {FORMAT} {to_json(experiment)}".encode()).hexdigest()
+def run_key(experiment: Experiment) -> str:
+    """The name under which an experiment's run is kept."""
+    return hashlib.sha256(f"asyncfed {__version__} run {FORMAT} {to_json(experiment)}".encode()).hexdigest()
 
 
 def cost(experiment: Experiment) -> int:
-    """How many client updates a unit simulates, each weighed by its local epochs over 50: what its time goes with."""
-    strategy = to_plain(experiment.strategy)
-    crowd = strategy.get("concurrency") or strategy.get("cohort_size") or 1
-    return max(1, (experiment.budget.rounds or 1) * int(crowd) * experiment.strategy.work.epochs // 50)
+    """How many client updates are simulated, each weighted by its local epochs over 50: what the time is about
+    proportional to."""
+    strategy = experiment.strategy
+    if not isinstance(strategy, Dispatching):
+        return experiment.budget.rounds or 1
+    return max(1, (experiment.budget.rounds or 1) * strategy.dispatch.tickets * strategy.work.epochs // 50)
 
 
-def save_unit(run: RecordedRun, path: Path) -> None:
+def run_and_save(experiment: Experiment, path: Path) -> None:
+    """Run an experiment and keep what the figures need. A run that diverges is a result too."""
+    run = simulate(experiment, threads=1)
+    if not run.finished:
+        raise KeyboardInterrupt
+    write_cached_run(run, path)
+
+
+def write_cached_run(run: RecordedRun, path: Path) -> None:
+    """Write the run's file, whole or not at all."""
     columns = {
         "verdict": np.array(run.verdict),
         "reason": np.array(run.reason),
@@ -68,7 +81,8 @@ def save_unit(run: RecordedRun, path: Path) -> None:
     unfinished.replace(path)
 
 
-def load_unit(path: Path) -> Unit:
+def read_cached_run(path: Path) -> CachedRun:
+    """Read a run's file; a `JournalError` says what to do with a damaged one."""
     try:
         with np.load(path, allow_pickle=False) as kept:
             columns = {name: kept[name] for name in kept.files}
@@ -86,28 +100,29 @@ def load_unit(path: Path) -> Unit:
         participation=columns["participation"],
         sha256={name: str(columns[f"sha256 {name}"]) for name in DIGESTS},
     )
-    return Unit(outcome, columns["params"])
+    return CachedRun(outcome, columns["params"])
 
 
 def _table(name: str, columns: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     return dict(zip(columns[f"{name} names"].tolist(), columns[name], strict=True))
 
 
-class Units:
-    """The units of a folder, by experiment; each is read once."""
+class RunCache:
+    """The finished runs in a folder, by experiment; each is read once."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._read: dict[str, Unit] = {}
+        self._read: dict[str, CachedRun] = {}
 
     def path(self, experiment: Experiment) -> Path:
-        return self.folder / f"{unit_key(experiment)}.npz"
+        """The file of this experiment's run, whether it exists or not."""
+        return self.folder / f"{run_key(experiment)}.npz"
 
     def __contains__(self, experiment: Experiment) -> bool:
         return self.path(experiment).exists()
 
-    def __getitem__(self, experiment: Experiment) -> Unit:
-        key = unit_key(experiment)
+    def __getitem__(self, experiment: Experiment) -> CachedRun:
+        key = run_key(experiment)
         if key not in self._read:
-            self._read[key] = load_unit(self.folder / f"{key}.npz")
+            self._read[key] = read_cached_run(self.folder / f"{key}.npz")
         return self._read[key]

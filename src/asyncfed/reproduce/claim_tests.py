@@ -54,11 +54,11 @@ def delay_is_acceptable(study: Study, reading: Reading, figure: int) -> Judgemen
 
 def reaches_the_optimum(study: Study, reading: Reading) -> Judgement:
     ratios = []
-    for experiment, unit in study.line(2, reading).experiments():
+    for experiment, run in study.line(2, reading).experiments():
         problem = experiment.problem()
         optimum = problem.optimum()
         least = problem.evaluate(optimum)["objective"] if optimum is not None else float("nan")
-        ratios.append(last_level(unit.outcome.objective) / least)
+        ratios.append(last_level(run.outcome.objective) / least)
     found = geometric_interval(ratios)
     return Judgement(
         found,
@@ -316,8 +316,8 @@ def split_is_non_iid(study: Study, reading: Reading) -> Judgement:
 def participation_is_fair(study: Study, reading: Reading) -> Judgement:
     line = study.panel(16, 0)[0]
     ratios = []
-    for experiment, unit in line.experiments():
-        order, shares = np.argsort(seconds_per_ticket(experiment)), merge_shares(unit)
+    for experiment, run in line.experiments():
+        order, shares = np.argsort(seconds_per_ticket(experiment)), merge_shares(run)
         third = len(order) // 3
         ratios.append(float(shares[order[:third]].sum() / shares[order[-third:]].sum()))
     found = geometric_interval(ratios)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from asyncfed.report.figures.figure_data import FigureData, Panel, Series
-from asyncfed.reproduce.cached_runs import Unit, Units
+from asyncfed.reproduce.cached_runs import CachedRun, RunCache
 from asyncfed.reproduce.curves import Curve, curve_of, drawn, mean_curve, places, series_of, spread_over_seeds
 from asyncfed.reproduce.figure_spec import Arm, FigureSpec, PanelSpec
 from asyncfed.reproduce.run_measures import measure_named, merge_shares, seconds_per_ticket
@@ -24,18 +24,18 @@ X_LABELS = {
 
 
 class Runs:
-    """The finished runs behind one figure, found by arm, fraction and varied value; one unit per seed."""
+    """The finished runs behind one figure, found by arm, fraction and varied value; one per seed."""
 
-    def __init__(self, units: Units, seeds: range, shorter: int) -> None:
-        self.units = units
+    def __init__(self, cache: RunCache, seeds: range, shorter: int) -> None:
+        self.cache = cache
         self.seeds = seeds
         self.shorter = shorter
 
-    def of(self, arm: Arm, fraction: float, value: Any = None) -> list[Unit]:
-        return [self.units[arm.experiment(fraction, seed, value, self.shorter)] for seed in self.seeds]
+    def of(self, arm: Arm, fraction: float, value: Any = None) -> list[CachedRun]:
+        return [self.cache[arm.experiment(fraction, seed, value, self.shorter)] for seed in self.seeds]
 
     def curves(self, arm: Arm, fraction: float, column: str, x: str = "round") -> list[Curve]:
-        return [curve_of(unit.outcome, column, x, arm.scale) for unit in self.of(arm, fraction)]
+        return [curve_of(run.outcome, column, x, arm.scale) for run in self.of(arm, fraction)]
 
     def averaged(self, arm: Arm, column: str, x: str = "round") -> list[Curve]:
         """Seed by seed, the mean over the arm's fractions."""
@@ -117,7 +117,7 @@ def swept(arm: Arm, measure: str, runs: Runs) -> np.ndarray:
     rows = []
     for seed in runs.seeds:
         experiments = [arm.experiment(fraction, seed, value, runs.shorter) for value in arm.values]
-        rows.append([of(experiment, runs.units[experiment]) for experiment in experiments])
+        rows.append([of(experiment, runs.cache[experiment]) for experiment in experiments])
     return np.array(rows)
 
 
@@ -153,7 +153,7 @@ def _shares(arm: Arm, runs: Runs) -> Series:
     """A dot per client and seed: how long its tickets take, and its share of all merges."""
     experiments = [arm.experiment(arm.fractions[0], seed, shorter=runs.shorter) for seed in runs.seeds]
     seconds = np.concatenate([seconds_per_ticket(experiment) for experiment in experiments])
-    shares = np.concatenate([merge_shares(runs.units[experiment]) for experiment in experiments])
+    shares = np.concatenate([merge_shares(runs.cache[experiment]) for experiment in experiments])
     order = np.argsort(seconds, kind="stable")
     x, y = seconds[order], shares[order]
     return Series(label=arm.label, x=places(x), y=drawn(y), group=arm.label, kind="points")

@@ -7,7 +7,6 @@ import platform
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,15 +19,20 @@ from asyncfed.report.figures import figure_data as data_files
 from asyncfed.report.figures.figure_data import FigureData
 from asyncfed.report.figures.matplotlib_figures import save_printed
 from asyncfed.report.page.page import plotly_script, write_page
-from asyncfed.reproduce.cached_runs import Units, cost, unit_key
+from asyncfed.reproduce.cached_runs import RunCache, cost, run_and_save, run_key
 from asyncfed.reproduce.figure_spec import QUICK_SHORTER, FigureSpec, all_figures, chosen
 from asyncfed.reproduce.figures import Runs, figure_data
 from asyncfed.reproduce.verdicts import Finding, findings
-from asyncfed.reproduce.worker_pool import Workers, simulate_unit
+from asyncfed.runs.cores import usable_cores
+from asyncfed.runs.process_pool import Pool, open_pool
 from asyncfed.version import __version__
 
 DEFAULT_SEEDS = 5
 QUICK_SEEDS = 2
+ADVICE = (
+    "Check that memory suffices, then run the same command again: it continues with what is left; --workers 1 needs no "
+    "other process."
+)
 TITLE = "Asynchronous federated learning: the paper, reproduced and judged"
 
 
@@ -42,22 +46,23 @@ class Reproduction:
     out: Path
 
     @cached_property
-    def units(self) -> Units:
-        return Units(self.out / "units")
+    def cache(self) -> RunCache:
+        """The finished runs."""
+        return RunCache(self.out / "runs")
 
     @cached_property
     def experiments(self) -> dict[str, Experiment]:
-        """The runs needed, each once, by the name of its unit; the longest first, so that no core waits at the end."""
+        """The runs needed, each once, by its name in the cache; the longest first, so that no core waits at the end."""
         needed = [e for figure in self.figures for e in figure.experiments(self.seeds, self.shorter)]
-        by_key = {unit_key(experiment): experiment for experiment in needed}
+        by_key = {run_key(experiment): experiment for experiment in needed}
         return dict(sorted(by_key.items(), key=lambda item: (-cost(item[1]), item[0])))
 
     def missing(self) -> list[Experiment]:
         """The runs still to be done."""
-        return [experiment for experiment in self.experiments.values() if experiment not in self.units]
+        return [experiment for experiment in self.experiments.values() if experiment not in self.cache]
 
     def runs_of(self, figure: FigureSpec) -> Runs:
-        return Runs(self.units, figure.seeds(self.seeds), self.shorter)
+        return Runs(self.cache, figure.seeds(self.seeds), self.shorter)
 
     def command(self, figure: FigureSpec | None = None) -> str:
         """What to type to make all of this, or one figure, again."""
@@ -84,15 +89,23 @@ def asked(out: Path, *, quick: bool = False, only: list[str] | None = None, seed
 def forget(reproduction: Reproduction) -> None:
     """Delete the finished runs, so that all are done again."""
     for experiment in reproduction.experiments.values():
-        reproduction.units.path(experiment).unlink(missing_ok=True)
+        reproduction.cache.path(experiment).unlink(missing_ok=True)
 
 
-def simulate(reproduction: Reproduction, workers: Workers, watch: Callable[[int], None] | None = None) -> None:
-    """Do the runs that are missing. `watch` is told the cost (see `units.cost`) of all that is done."""
-    missing, done = reproduction.missing(), 0
-    jobs = [(experiment, reproduction.units.path(experiment)) for experiment in missing]
-    for experiment, _ in workers.each(simulate_unit, jobs):
-        done += cost(experiment)
+def open_workers(count: int | None) -> Pool:
+    """So many worker processes (default: one per usable core), or for 1 this process itself."""
+    if count is not None and count < 1:
+        raise ConfigError(f"workers is {count}; it must be at least 1.")
+    return open_pool(usable_cores() if count is None else count, ADVICE)
+
+
+def simulate(reproduction: Reproduction, workers: Pool, watch: Callable[[int], None] | None = None) -> None:
+    """Do the runs that are missing. `watch` is called with the cost (see `cached_runs.cost`) of all that is done."""
+    done, cache = 0, reproduction.cache
+    jobs = {workers.submit(run_and_save, each, cache.path(each)): each for each in reproduction.missing()}
+    for job in workers.finished(jobs):
+        job.result()
+        done += cost(jobs[job])
         if watch is not None:
             watch(done)
 
@@ -105,20 +118,20 @@ class Written(NamedTuple):
     figures: list[FigureData]
 
 
-def write(reproduction: Reproduction, workers: Workers) -> Written:
+def write(reproduction: Reproduction, workers: Pool) -> Written:
     """Figures' data, verdicts, settings, printed figures and the page, all from the finished runs."""
     out = reproduction.out
     figures, drawing = [], []
     for spec in reproduction.figures:
         figures.append(figure_data(spec, reproduction.runs_of(spec), reproduction.command(spec)))
         data_files.save(figures[-1], _data_path(out, spec.name))
-        drawing.append(workers.each(print_figure, [(out, spec.name)]))
+        drawing.append(workers.submit(print_figure, out, spec.name))
     judged = findings({figure.number: (figure, reproduction.runs_of(figure)) for figure in reproduction.figures})
     settings = _settings(reproduction)
     _write_json(out / "verdicts.json", judged)
     _write_json(out / "settings.json", settings)
-    for _ in chain.from_iterable(drawing):
-        pass
+    for job in drawing:
+        job.result()
     pictures = {figure.name: (out / "figures" / f"{figure.name}.png").read_bytes() for figure in figures}
     page = write_page(out, TITLE, [to_plain(finding) for finding in judged], figures, settings, pictures=pictures)
     return Written(page, judged, figures)
@@ -139,7 +152,7 @@ def _write_json(path: Path, value: Any) -> None:
 
 
 def _settings(reproduction: Reproduction) -> dict[str, Any]:
-    units = reproduction.units
+    cache = reproduction.cache
     experiments = reproduction.experiments
     return {
         "command": reproduction.command(),
@@ -150,13 +163,13 @@ def _settings(reproduction: Reproduction) -> dict[str, Any]:
             figure.name: {
                 "rerun": reproduction.command(figure),
                 "seeds": list(figure.seeds(reproduction.seeds)),
-                "runs": len({unit_key(e) for e in figure.experiments(reproduction.seeds, reproduction.shorter)}),
+                "runs": len({run_key(e) for e in figure.experiments(reproduction.seeds, reproduction.shorter)}),
                 "data sha256": _file_sha256(_data_path(reproduction.out, figure.name)),
                 "description": to_plain(figure),
             }
             for figure in reproduction.figures
         },
-        "runs": {key: dict(units[experiments[key]].outcome.sha256) for key in sorted(experiments)},
+        "runs": {key: dict(cache[experiments[key]].outcome.sha256) for key in sorted(experiments)},
     }
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from asyncfed.core.errors import ConfigError
 from asyncfed.experiment import Experiment
 from asyncfed.presets import Reading
-from asyncfed.reproduce.cached_runs import Unit
+from asyncfed.reproduce.cached_runs import CachedRun
 from asyncfed.reproduce.curves import Curve
 from asyncfed.reproduce.figure_spec import Arm, FigureSpec, PanelSpec
 from asyncfed.reproduce.figures import Runs
@@ -51,11 +51,11 @@ class Line(NamedTuple):
         """Seed by seed, another column of the same runs."""
         return [curve.y for curve in self.runs.curves(self.arm, self.arm.fractions[0], column)]
 
-    def experiments(self) -> Iterator[tuple[Experiment, Unit]]:
+    def experiments(self) -> Iterator[tuple[Experiment, CachedRun]]:
         """The runs of the first fraction, seed by seed."""
         for seed in self.runs.seeds:
             experiment = self.arm.experiment(self.arm.fractions[0], seed, shorter=self.runs.shorter)
-            yield experiment, self.runs.units[experiment]
+            yield experiment, self.runs.cache[experiment]
 
 
 class Study:

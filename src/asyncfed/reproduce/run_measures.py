@@ -1,4 +1,4 @@
-"""Numbers that sum up a whole run, by name: what a sweep draws. Each takes the experiment and its unit."""
+"""Numbers that sum up a whole run, by name: what a sweep draws. Each takes the experiment and its run."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import numpy as np
 from asyncfed.core.errors import ConfigError, did_you_mean
 from asyncfed.data import Clients
 from asyncfed.experiment import Experiment
-from asyncfed.reproduce.cached_runs import Unit
+from asyncfed.reproduce.cached_runs import CachedRun
 
-Measure = Callable[[Experiment, Unit], float]
+Measure = Callable[[Experiment, CachedRun], float]
 
 
 def last_level(loss: np.ndarray) -> float:
@@ -25,13 +25,13 @@ def last_level(loss: np.ndarray) -> float:
     return float(np.exp(np.mean(np.log(tail))))
 
 
-def last_objective(experiment: Experiment, unit: Unit) -> float:
+def last_objective(experiment: Experiment, run: CachedRun) -> float:
     """NaN for a run that diverged: it has no level."""
-    return float("nan") if unit.outcome.verdict == "diverged" else last_level(unit.outcome.objective)
+    return float("nan") if run.outcome.verdict == "diverged" else last_level(run.outcome.objective)
 
 
-def largest_staleness(experiment: Experiment, unit: Unit) -> float:
-    return float(np.max(unit.outcome.rounds["staleness_max"], initial=0.0))
+def largest_staleness(experiment: Experiment, run: CachedRun) -> float:
+    return float(np.max(run.outcome.rounds["staleness_max"], initial=0.0))
 
 
 WHAT_DATA_DEPEND_ON = ("seed", "num_clients", "data", "split", "dtype")
@@ -57,9 +57,9 @@ def equal_optimum(experiment: Experiment) -> np.ndarray:
     return weighted_optimum(experiment, np.full(crowd, 1.0 / crowd))
 
 
-def merge_shares(unit: Unit) -> np.ndarray:
+def merge_shares(run: CachedRun) -> np.ndarray:
     """Each client's share of all merged updates."""
-    merges = unit.outcome.participation
+    merges = run.outcome.participation
     return np.asarray(merges / max(1, merges.sum()))
 
 
@@ -70,13 +70,13 @@ def seconds_per_ticket(experiment: Experiment) -> np.ndarray:
     return np.array([delays.timing(client, 0, work, 1).compute for client in range(crowd)])
 
 
-def optimum_shift(experiment: Experiment, unit: Unit) -> float:
+def optimum_shift(experiment: Experiment, run: CachedRun) -> float:
     """How far the optimum of the objective weighted by shares of merges is from that of equal weights."""
-    return float(np.linalg.norm(weighted_optimum(experiment, merge_shares(unit)) - equal_optimum(experiment)))
+    return float(np.linalg.norm(weighted_optimum(experiment, merge_shares(run)) - equal_optimum(experiment)))
 
 
-def distance_to_equal_optimum(experiment: Experiment, unit: Unit) -> float:
-    return float(np.linalg.norm(unit.params - equal_optimum(experiment)))
+def distance_to_equal_optimum(experiment: Experiment, run: CachedRun) -> float:
+    return float(np.linalg.norm(run.params - equal_optimum(experiment)))
 
 
 MEASURES: dict[str, Measure] = {

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import pickle
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
 from itertools import pairwise
 from types import TracebackType
 from typing import Any
@@ -24,7 +21,7 @@ from asyncfed.problems.protocol import (
     Problem,
     as_scoring_problem,
 )
-from asyncfed.runs.worker_process import become_worker
+from asyncfed.runs.process_pool import ProcessPool, check_portable
 
 
 class Workers:
@@ -42,23 +39,22 @@ class Workers:
     def __init__(self, problem: Problem, count: int) -> None:
         if count < 1:
             raise ConfigError(f"count is {count}; there must be at least 1 worker.")
-        try:
-            packed = pickle.dumps(problem)
-        except (pickle.PicklingError, AttributeError, TypeError) as error:
-            raise ConfigError(
-                f"The problem cannot be handed to another process ({error}). Define its functions at the top of a "
-                "module."
-            ) from error
+        packed = check_portable(problem, "The problem", "Define its functions at the top of a module.")
         self._problem, self._count, self._open = problem, count, True
-        context = multiprocessing.get_context("spawn")
-        self._pool = ProcessPoolExecutor(count, mp_context=context, initializer=_begin, initargs=(packed,))
+        self._pool = ProcessPool(
+            count,
+            _begin,
+            (packed,),
+            advice='Use Workers under `if __name__ == "__main__":`, define the functions of the problem in a module '
+            "that can be imported, and check that memory suffices.",
+        )
 
     def __enter__(self) -> Workers:
         return self
 
     def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self._open = False
-        self._pool.shutdown(cancel_futures=True)
+        self._pool.__exit__(kind, error, trace)
 
     # ---- what workers do -------------------------------------------------------------------------------------
 
@@ -79,14 +75,8 @@ class Workers:
         """What the problem's method gives for each worker's part of the jobs."""
         count = len(jobs.clients)
         bounds = np.linspace(0, count, min(self._count, count) + 1).round().astype(int).tolist()
-        try:
-            parts = [self._pool.submit(_call, method, jobs.part(a, b)) for a, b in pairwise(bounds)]
-            return [part.result() for part in parts]
-        except BrokenProcessPool as error:
-            raise ConfigError(
-                'A worker process died. Use Workers under `if __name__ == "__main__":`, define the functions of the '
-                "problem in a module that can be imported, and check that memory suffices."
-            ) from error
+        parts = [self._pool.submit(_call, method, jobs.part(a, b)) for a, b in pairwise(bounds)]
+        return [part.result() for part in parts]
 
     # ---- what the problem itself does ------------------------------------------------------------------------
 
@@ -158,7 +148,6 @@ _own: Problem | None = None
 
 def _begin(packed: bytes) -> None:
     global _own
-    become_worker()
     _own = pickle.loads(packed)
 
 

@@ -74,10 +74,10 @@ class Run(RecordedRun):
     @cached_property
     def clients(self) -> DrawableClientTable:
         """How well the common model fits each client, beside a model trained on that client's rows alone."""
-        from asyncfed.analysis.client_outcomes import local_performance
+        from asyncfed.analysis.client_outcomes import measure_clients
         from asyncfed.report.figures.client_figure import DrawableClientTable
 
-        table = local_performance(
+        table = measure_clients(
             self.experiment, self.problem, self.params, self.participation(), self.journal.event_rows()
         )
         return DrawableClientTable(table.columns, table.part)

@@ -116,8 +116,8 @@ def test_a_target_reached_before_training_gives_no_ratio():
 def test_an_evaluation_within_a_round_gets_its_share_of_the_cost():
     run = outcome("one", 0, [9, 4, 1], [0, 1, 2])
     within = replace_evaluations(run, updates=np.array([0, 2, 10]))
-    assert within.along("bytes").tolist() == [0, 44, 220]
-    assert within.along("energy") == pytest.approx([0, 2.8, 14])
+    assert within.positions("bytes").tolist() == [0, 44, 220]
+    assert within.positions("energy") == pytest.approx([0, 2.8, 14])
 
 
 def replace_evaluations(run, **changes):
@@ -166,16 +166,16 @@ def test_workers_change_nothing_but_the_speed():
 
 def test_bytes_and_energy_are_those_of_the_ledger():
     run = compare(brief(), strategies("sync"), [0], workers=1).runs["sync"][0]
-    assert run.along("bytes")[0] == 0
-    assert run.along("bytes")[1:].tolist() == (run.rounds["bytes_down"] + run.rounds["bytes_up"]).tolist()
-    assert run.along("energy")[1:].tolist() == run.rounds["energy"].tolist()
+    assert run.positions("bytes")[0] == 0
+    assert run.positions("bytes")[1:].tolist() == (run.rounds["bytes_down"] + run.rounds["bytes_up"]).tolist()
+    assert run.positions("energy")[1:].tolist() == run.rounds["energy"].tolist()
 
 
 def test_costs_never_fall_when_every_update_is_evaluated():
     experiment = replace(brief(), evaluation=Evaluation(every=1, unit="update"))
     run = compare(experiment, strategies("afl"), [0], workers=1).runs["afl"][0]
     assert len(run.objective) > 10
-    assert all((np.diff(run.along(axis)) >= 0).all() for axis in ("round", "elapsed", "bytes", "energy"))
+    assert all((np.diff(run.positions(axis)) >= 0).all() for axis in ("round", "elapsed", "bytes", "energy"))
 
 
 def test_a_diverged_run_is_a_result():

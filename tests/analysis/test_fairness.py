@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import asyncfed as af
-from asyncfed.analysis.client_outcomes import weights_in_merges
+from asyncfed.analysis.client_outcomes import effective_weights, measure_clients
 from asyncfed.analysis.client_table import loss_of_worst_tenth, worst_tenth
 from asyncfed.core.errors import ConfigError, JournalError
 from asyncfed.core.types import Budget, Work
@@ -154,7 +154,7 @@ def test_effective_weights_count_what_merges_gave(two_worlds):
 def test_in_a_mean_of_latest_models_everybody_heard_weighs_the_same(two_worlds):
     run = run_of(two_worlds, AFL(concurrency=4, work=WORK), rounds=30)
     np.testing.assert_allclose(run.clients["weight"], 1 / 8)
-    assert weights_in_merges([], 3).tolist() == [0.0, 0.0, 0.0]
+    assert effective_weights([], 3).tolist() == [0.0, 0.0, 0.0]
 
 
 def test_the_worst_tenth():
@@ -239,8 +239,6 @@ def test_a_report_does_not_describe_data_that_were_not_used(cli, two_worlds, tmp
     assert "af.load(path, problem=...)" in shown.err
 
 
-def test_a_problem_that_cannot_score_clients_is_told_what_to_add(small):
-    from asyncfed.analysis.client_outcomes import local_performance
-
+def test_a_problem_that_cannot_score_clients_says_what_to_add(small):
     with pytest.raises(ConfigError, match=r"Give it `parts`, `client_names`, `client_scores` and"):
-        local_performance(small(), object(), np.zeros(3), np.ones(4), [])
+        measure_clients(small(), object(), np.zeros(3), np.ones(4), [])

@@ -20,7 +20,7 @@ MOST_OPTIMA = 1000
 """Finding a client's optimum takes about a millisecond."""
 
 
-def local_performance(
+def measure_clients(
     experiment: Experiment,
     problem: Problem,
     params: np.ndarray,
@@ -34,10 +34,10 @@ def local_performance(
     minimises its own loss, where there is one, or else one trained from the same start, at the strategy's base rate,
     for as many epochs as a client was merged for on average (`alone_epochs`; 0 for the former). `gain` is
     `alone − loss`, positive where federating paid. `weight` is the client's effective weight in what was minimised:
-    its share of all weights that merges gave; see `weights_in_merges`.
+    its share of all weights that merges gave; see `effective_weights`.
     """
     able = as_scoring_problem(problem)
-    return _table(experiment, able, params, merges, weights_in_merges(events, able.num_clients), threads)
+    return _table(experiment, able, params, merges, effective_weights(events, able.num_clients), threads)
 
 
 def _table(
@@ -50,7 +50,7 @@ def _table(
 ) -> ClientTable:
     part = next(name for name in ("test", "validation", "training") if name in problem.parts)
     together = problem.client_scores(params, part, threads)
-    models, epochs = models_alone(experiment, problem, merges, threads)
+    models, epochs = train_alone(experiment, problem, merges, threads)
     alone = problem.client_scores(models, part, threads)
     names = problem.client_names or tuple(map(str, range(problem.num_clients)))
     columns: dict[str, np.ndarray] = {
@@ -72,7 +72,7 @@ def _table(
     return ClientTable(columns, part)
 
 
-def models_alone(
+def train_alone(
     experiment: Experiment, problem: ScoringProblem, merges: np.ndarray, threads: int = 1
 ) -> tuple[np.ndarray, np.ndarray]:
     """Each client's own model (C, p), from nobody's training rows but its own; and its epochs, 0 if at the optimum.
@@ -106,7 +106,7 @@ def _optimum(problem: ScoringProblem, client: int) -> np.ndarray | None:
         return None
 
 
-def weights_in_merges(events: Iterable[tuple[Any, ...]], num_clients: int) -> np.ndarray:
+def effective_weights(events: Iterable[tuple[Any, ...]], num_clients: int) -> np.ndarray:
     """Each client's share of all weights that merges gave, by the journal: what the objective minimised leans to.
 
     Where every client's latest model is averaged (`latest_average`), a client that was heard has its weight in that

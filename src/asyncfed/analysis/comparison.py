@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from asyncfed.analysis.evaluation_axis import along
+from asyncfed.analysis.evaluation_axis import axis_positions
 from asyncfed.analysis.protocols import Axis, Ratio, check_label
 from asyncfed.analysis.statistics import geometric_interval
 from asyncfed.core.errors import AsyncFedError, ConfigError
@@ -48,16 +48,16 @@ class Outcome:
     def objective(self) -> np.ndarray:
         return self.evaluations["objective"]
 
-    def along(self, axis: Axis) -> np.ndarray:
+    def positions(self, axis: Axis) -> np.ndarray:
         """Where each evaluation lies: its round, virtual seconds, bytes (down and up), or joules since the start."""
-        return along(axis, self.evaluations, self.rounds)
+        return axis_positions(axis, self.evaluations, self.rounds)
 
     def cost_of(self, target: float, axis: Axis) -> float:
         """The place of the first evaluation at or below `target`; NaN if there is none, or if the run diverged."""
         reached = np.flatnonzero(self.objective <= target)
         if self.verdict == "diverged" or not len(reached):
             return float("nan")
-        return float(self.along(axis)[reached[0]])
+        return float(self.positions(axis)[reached[0]])
 
 
 @dataclass(frozen=True, eq=False)

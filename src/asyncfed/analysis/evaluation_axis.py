@@ -9,7 +9,7 @@ import numpy as np
 from asyncfed.analysis.protocols import Axis, check_axis
 
 
-def along(axis: Axis, evaluations: Mapping[str, np.ndarray], rounds: Mapping[str, np.ndarray]) -> np.ndarray:
+def axis_positions(axis: Axis, evaluations: Mapping[str, np.ndarray], rounds: Mapping[str, np.ndarray]) -> np.ndarray:
     """The evaluations' places on the axis.
 
     Bytes (down and up) and energy are accounted for at the end of each round; an evaluation within a round gets its

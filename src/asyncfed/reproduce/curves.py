@@ -33,7 +33,7 @@ def curve_of(outcome: Outcome, column: str, x: str = "round", scale: float = 1.0
     if axis is None:
         raise ConfigError(f'There is no axis "{x}". {did_you_mean(x, AXES)}')
     if column in outcome.evaluations and column not in outcome.rounds:
-        return Curve(outcome.along(axis)[1:], outcome.evaluations[column][1:] * scale)
+        return Curve(outcome.positions(axis)[1:], outcome.evaluations[column][1:] * scale)
     if column not in outcome.rounds:
         known = [*outcome.evaluations, *outcome.rounds]
         raise ConfigError(f'A run has no column "{column}". {did_you_mean(column, known)}')

@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import asyncfed as af
-from asyncfed.analysis.evaluation_axis import along
 from asyncfed.core.errors import ConfigError
 from asyncfed.report.figures.run_figures_data import run_figures
 from asyncfed.report.page.page import write_page
@@ -155,19 +154,6 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path):
 
 
 # ---- the page of runs ------------------------------------------------------------------------------------------
-
-
-def test_evaluations_within_a_round_get_their_share():
-    evaluations = {"updates": np.array([0, 5, 10]), "round": np.array([0, 0, 1])}
-    rounds = {
-        "updates": np.array([10]),
-        "energy": np.array([8.0]),
-        "bytes_down": np.array([6]),
-        "bytes_up": np.array([4]),
-    }
-    assert along("energy", evaluations, rounds).tolist() == [0.0, 4.0, 8.0]
-    assert along("bytes", evaluations, rounds).tolist() == [0.0, 5.0, 10.0]
-    assert along("round", evaluations, rounds).tolist() == [0.0, 0.0, 1.0]
 
 
 def test_figures_of_runs_have_units_and_gaps_where_a_run_diverged(make_run):

@@ -55,11 +55,11 @@ def _diverged(comparison: ReportedComparison, label: str) -> int:
 def _draw_panel(axes: Axes, comparison: ReportedComparison, axis: Axis) -> np.ndarray:
     """Draw one axis and answer with the objectives shown, for the panels share their scale."""
     outcomes = [run for runs in comparison.runs.values() for run in runs.values()]
-    scale = scale_for(axis, max(float(run.along(axis)[-1]) for run in outcomes))
+    scale = scale_for(axis, max(float(run.positions(axis)[-1]) for run in outcomes))
     shown = []
     for position, label in enumerate(comparison.labels):
         runs = list(comparison.runs[label].values())
-        band = geometric_band([run.along(axis) for run in runs], [run.objective for run in runs])
+        band = geometric_band([run.positions(axis) for run in runs], [run.objective for run in runs])
         look = style.line_look(position)
         x = band.x / scale.divisor
         name = f"{label} (diverged)" if _diverged(comparison, label) else label

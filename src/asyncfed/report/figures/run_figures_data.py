@@ -7,7 +7,7 @@ from math import isfinite
 
 import numpy as np
 
-from asyncfed.analysis.evaluation_axis import along
+from asyncfed.analysis.evaluation_axis import axis_positions
 from asyncfed.analysis.protocols import AXES, Axis, ReportedRun
 from asyncfed.report.figures.figure_data import FigureData, Panel, Series
 from asyncfed.report.figures.run_figure import strategy_words
@@ -55,7 +55,7 @@ def run_figures(runs: Mapping[str, ReportedRun], rerun: str = "") -> list[Figure
 
 
 def _loss_panel(runs: Mapping[str, ReportedRun], axis: Axis) -> Panel:
-    places = {label: along(axis, run.evaluations, run.rounds) for label, run in runs.items()}
+    places = {label: axis_positions(axis, run.evaluations, run.rounds) for label, run in runs.items()}
     scale = scale_for(axis, max((float(x[-1]) for x in places.values() if len(x)), default=1.0))
     lines = tuple(
         _series(label, run, _in(scale, places[label]), run.evaluations["objective"]) for label, run in runs.items()

@@ -42,7 +42,7 @@ def problem(seed: int):
     test, rest = order[: len(y) // 5], order[len(y) // 5 :]
     owners = af.data.partition_by_label(y[rest], NUM_CLIENTS, concentration=0.3, min_size=8, seed=seed)
     clients = af.problems.TensorClients.pack(x[rest], y[rest], owners, NUM_CLIENTS)
-    return af.problems.torch(network, "cross_entropy", clients, test=(x[test], y[test]))
+    return af.problems.torch_problem(network, "cross_entropy", clients, test=(x[test], y[test]))
 
 
 def main() -> None:

@@ -26,7 +26,7 @@ def rows(client: int) -> tuple[np.ndarray, np.ndarray]:
     return x, (np.square(x).sum(axis=1) < 1.5).astype(int)
 
 
-problem = af.problems.torch(Net, "cross_entropy", [rows(client) for client in range(5)])
+problem = af.problems.torch_problem(Net, "cross_entropy", [rows(client) for client in range(5)])
 experiment = af.Experiment(
     num_clients=5,
     strategy=af.strategies.FedBuff(concurrency=3, buffer_size=3, work=af.Work(epochs=2, learning_rate=0.3)),

@@ -63,7 +63,7 @@ def main() -> None:
     sites = [windows(speeds) for speeds in wind(seed=0)]
     cut = int(0.9 * len(sites[0][1]))
     test_x, test_y = (np.concatenate([site[part][cut:] for site in sites]) for part in (0, 1))
-    problem = af.problems.torch(
+    problem = af.problems.torch_problem(
         Forecast, "mse", [(x[: cut - SEEN], y[: cut - SEEN]) for x, y in sites], test=(test_x, test_y)
     )
     work = af.Work(epochs=1, batch_size=64, learning_rate=0.1, momentum=0.9)

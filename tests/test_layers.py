@@ -119,7 +119,7 @@ CONFINED = {
     "tensorboardX": ("report/trackers/",),
     "mlflow": ("report/trackers/",),
     "torch": ("problems/pytorch/",),
-    "safetensors": ("problems/pytorch/problem.py",),
+    "safetensors": ("problems/pytorch/torch_problem.py",),
     "flwr": ("flower/",),
     "cryptography": ("flower/credentials.py",),
 }

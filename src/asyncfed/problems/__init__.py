@@ -1,8 +1,22 @@
 """What is learnt: a model, its loss and each client's data."""
 
 from asyncfed.problems.linear import Linear, LinearModel
-from asyncfed.problems.protocol import ClientShard, Problem, ShardedProblem
-from asyncfed.problems.pytorch.build import torch
+from asyncfed.problems.protocol import ClientShard, Jobs, Problem, ProblemDescription, ShardedProblem
+from asyncfed.problems.pytorch.build_torch_problem import torch_problem
 from asyncfed.problems.pytorch.tensor_clients import TensorClients
 
-__all__ = ["ClientShard", "Linear", "LinearModel", "Problem", "ShardedProblem", "TensorClients", "torch"]
+torch = torch_problem
+"""The name that `torch_problem` had before; it stays."""
+
+__all__ = [
+    "ClientShard",
+    "Jobs",
+    "Linear",
+    "LinearModel",
+    "Problem",
+    "ProblemDescription",
+    "ShardedProblem",
+    "TensorClients",
+    "torch",
+    "torch_problem",
+]

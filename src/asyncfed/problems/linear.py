@@ -13,16 +13,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asyncfed.core.errors import ConfigError, DataError, did_you_mean
-from asyncfed.core.random import Stream, draw_key, purpose_key
+from asyncfed.core.random import Stream
 from asyncfed.core.record import UNSET, Config
 from asyncfed.core.types import Work
 from asyncfed.kernels.losses import CLASSIFICATION_LOSSES, HINGE, loss_code, loss_slopes
 from asyncfed.kernels.rows import check_rows
 from asyncfed.kernels.tasks import Tasks
+from asyncfed.problems.client_rows import client_rows
+from asyncfed.problems.initial_params import initial_key
 from asyncfed.problems.linear_shard import LinearShard
 from asyncfed.problems.newton import newton_minimum
 from asyncfed.problems.objective import Objective
-from asyncfed.problems.protocol import Array, ClientScores, Initialisation, Jobs, NamedData, PackedData
+from asyncfed.problems.protocol import (
+    Array,
+    ClientScores,
+    Initialisation,
+    Jobs,
+    NamedData,
+    PackedData,
+    ProblemDescription,
+)
+from asyncfed.registry import declare_part
 
 if TYPE_CHECKING:
     from asyncfed.kernels.sgd import LocalSgd
@@ -38,15 +49,22 @@ Batches = Literal["reshuffled"]
 
 
 class LinearModel(Config):
-    """A linear model as it is written in TOML: `loss` is one of the table in `kernels/losses.py`; `l2` ≥ 0.
+    """A linear model as it is written in TOML, in the table `[model]`: the default `ProblemDescription`.
 
-    The penalty is l2/2 · |w|², on the bias too if `penalize_bias`. `hinge_width` > 0, 1 unless given, belongs to the
-    huber_hinge alone: it is the width of the parabola in place of the hinge's kink.
+    With margin m = z·w + b, the objective is (1/C) Σ_c (1/n_c) Σ_{i in c} f(m_i, y_i) + l2/2 · |w|².
 
-    `first_client_batches` says how client 0's rows fall into the batches over which `first_client_loss` is a mean: in
-    stored order if it is left out, or "reshuffled" at every measurement, as the published scripts do it. There the
-    short last batch counts as a full one and holds other rows each time, so the loss carries a noise of its own. It
-    changes this measurement and nothing else of a run.
+    Args:
+        loss: f, one of "least_squares" ½ (m − y)², "mse" (m − y)², "logistic" log(1 + exp(−y m)), "hinge"
+            max(0, 1 − y m), "squared_hinge" ½ max(0, 1 − y m)², "huber_hinge" (a hinge with a parabola in place of
+            its kink). The last four need labels −1 and +1.
+        l2: the weight of the penalty, 0 or more.
+        penalize_bias: whether the bias takes part in the penalty.
+        fit_bias: whether there is a bias b; without, b = 0.
+        hinge_width: the width of the parabola, above 0, 1 if left out; for "huber_hinge" only.
+        first_client_batches: how client 0's rows are put into the batches over which `first_client_loss` is a mean: in
+            stored order if left out, or "reshuffled" at every measurement, as the published scripts do it. There the
+            short last batch counts as a full one and holds other rows each time, so the loss carries a noise of its
+            own. It changes this measurement and nothing else of a run.
 
     >>> LinearModel(loss="hing")
     Traceback (most recent call last):
@@ -73,7 +91,12 @@ class LinearModel(Config):
         return self.loss in CLASSIFICATION_LOSSES
 
     def build(self, clients: NamedData, held_out: Mapping[Any, PackedData] | None = None) -> Linear:
-        """The problem of fitting this model to these clients' data."""
+        """The problem of fitting this model to these clients' data.
+
+        Args:
+            clients: the rows to train on, as from `Experiment.clients` or `af.data.Clients`.
+            held_out: rows to measure on, by the name of the part ("validation", "test").
+        """
         return Linear(
             clients,
             self.loss,
@@ -94,12 +117,28 @@ class LinearModel(Config):
             raise ConfigError(f"hinge_width is {width}; it must be a positive number.")
 
 
+declare_part("problem", ProblemDescription, default=LinearModel)
+
+
 class Linear:
     """A linear model with params (w_1 … w_d, then the bias if there is one): a `Problem`.
 
     F(p) = (1/C) Σ_c (1/n_c) Σ_{i in c} f(z_i·w + b, y_i) + l2/2 · |w|²
 
-    `held_out` are rows to measure on and never to train on, by the name of the part (`validation`, `test`).
+    Args:
+        clients: every client's rows: `x` (n, d) float32 or float64, `y` (n,), `offsets`; each client has at least one.
+        loss: f, see `LinearModel`, as all that follow but `held_out`.
+        l2: the weight of the penalty, 0 or more.
+        penalize_bias: whether the bias takes part in the penalty.
+        fit_bias: whether there is a bias.
+        hinge_width: the width of the Huber hinge's parabola, above 0.
+        held_out: rows to measure on and never to train on, by the name of the part ("validation", "test").
+        first_client_batches: "reshuffled", or None for stored order.
+
+    >>> import asyncfed as af
+    >>> clients = af.data.Clients.from_lists([[[0.0], [2.0]], [[1.0]]], [[1.0, 3.0], [2.0]])
+    >>> af.problems.Linear(clients).optimum().round(6).tolist()  # y = 1 · x + 1
+    [1.0, 1.0]
     """
 
     def __init__(
@@ -147,14 +186,17 @@ class Linear:
 
     @property
     def num_clients(self) -> int:
+        """C, the number of clients."""
         return len(self.num_examples)
 
     @property
     def num_params(self) -> int:
+        """d, and one more if there is a bias."""
         return int(self._x.shape[1]) + self.model.fit_bias
 
     @property
     def dtype(self) -> np.dtype[Any]:
+        """The data's, float32 or float64, in which the params are trained."""
         return self._x.dtype
 
     @property
@@ -178,13 +220,9 @@ class Linear:
             return np.zeros(self.num_params, self.dtype)
         if how != "torch":
             raise ConfigError(f'how is "{how}". {did_you_mean(how, ("zeros", "torch"))}')
-        if client is None:
-            key = purpose_key(seed, "init server")
-        else:
-            key = draw_key(purpose_key(seed, "init"), client, 0)
         bound = self._x.shape[1] ** -0.5
-        draws = np.random.Generator(np.random.Philox(key=key)).uniform(-bound, bound, self.num_params)
-        return draws.astype(self.dtype)
+        generator = np.random.Generator(np.random.Philox(key=initial_key(seed, client)))
+        return generator.uniform(-bound, bound, self.num_params).astype(self.dtype)
 
     def local_train(self, params: Array, client: int, work: Work, key: int) -> Array:
         """The client's params after its local work, by the kernel of `kernels/sgd.py`."""
@@ -201,7 +239,7 @@ class Linear:
         return self._sgd.path_moments(jobs.starts, _tasks(jobs.clients, jobs.works, jobs.keys), threads)
 
     def shard(self, client: int) -> LinearShard:
-        """This client's part of the problem, with a copy of its own rows and nothing of anybody else's."""
+        """This client's part of the problem, with a copy of its own rows and of no other's."""
         return LinearShard(self.model, *self._rows_of(client))
 
     def evaluate(self, params: Array, threads: int = 1) -> dict[str, float]:
@@ -250,7 +288,13 @@ class Linear:
         return self.clients.names
 
     def client_scores(self, params: Array, part: str, threads: int = 1) -> ClientScores:
-        """How well a model (p,), or each client's own (C, p), serves the client, on its rows of a part."""
+        """A model (p,), or each client's own (C, p), measured on each client's rows of a part.
+
+        Args:
+            params: one model for all clients, or one for each.
+            part: "training", or the name of a held-out part.
+            threads: threads to compute with, 1 or more; the result does not depend on it.
+        """
         data = self.clients if part == "training" else self.held_out[part]
         rows = np.diff(data.offsets)
         if np.ndim(params) == 1:
@@ -373,9 +417,7 @@ class Linear:
         return float(np.mean(sums / np.diff(batches)))
 
     def _rows_of(self, client: int) -> tuple[Array, Array]:
-        if not 0 <= client < self.num_clients:
-            raise ConfigError(f"There is no client {client}; clients are 0 … {self.num_clients - 1}.")
-        rows = slice(self._offsets[client], self._offsets[client + 1])
+        rows = client_rows(self._offsets, client)
         return self._x[rows], self._y[rows]
 
 
@@ -397,7 +439,7 @@ def _task_numbers(work: Work) -> Any:
     if work.momentum:
         raise ConfigError(
             f"work.momentum is {work.momentum}, but linear problems are trained by plain SGD. Leave momentum out, or "
-            "write the model as a PyTorch module: af.problems.torch(...)."
+            "write the model as a PyTorch module: af.problems.torch_problem(...)."
         )
     return _work_numbers(work)
 

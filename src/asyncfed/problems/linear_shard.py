@@ -25,14 +25,22 @@ class OwnRows:
 
     @property
     def offsets(self) -> Array:
+        """0 and the number of rows."""
         return np.array([0, len(self.y)], np.int64)
 
     def sha256(self) -> str:
+        """The fingerprint of the rows."""
         return sha256(self.x.tobytes() + self.y.tobytes()).hexdigest()
 
 
 class LinearShard:
-    """A linear model and one client's rows: a `ClientShard`. The rows are copied, so that nothing else is held."""
+    """A linear model and one client's rows: a `ClientShard`. The rows are copied, so that nothing else is held.
+
+    Args:
+        model: the linear model.
+        x: the client's features, (n, d).
+        y: its targets, (n,).
+    """
 
     def __init__(self, model: LinearModel, x: Array, y: Array) -> None:
         self.model = model
@@ -44,7 +52,9 @@ class LinearShard:
 
     @property
     def num_examples(self) -> int:
+        """The client's rows."""
         return len(self.rows.y)
 
     def train(self, params: Array, work: Work, key: int) -> Array:
+        """The params after the work, all draws made from `key`."""
         return self._alone.local_train(params, 0, work, key)

@@ -1,8 +1,8 @@
-"""What an engine may ask of a problem, and what a problem may ask of its data."""
+"""What a problem offers to engines, what its data offer to it, and how a problem is described in an experiment."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, cast, runtime_checkable
 
 import numpy as np
@@ -67,9 +67,15 @@ class Problem(Protocol):
     """
 
     @property
-    def num_clients(self) -> int: ...
+    def num_clients(self) -> int:
+        """C, the number of clients; they are numbered 0 … C−1."""
+        ...
+
     @property
-    def num_params(self) -> int: ...
+    def num_params(self) -> int:
+        """How many numbers the params are."""
+        ...
+
     @property
     def dtype(self) -> np.dtype[Any]:
         """What the params are trained in: float32 or float64."""
@@ -134,6 +140,31 @@ class MeasuresAtRandom(Protocol):
         ...
 
 
+@runtime_checkable
+class ProblemDescription(Protocol):
+    """A problem as an experiment describes it, in `model`: a `Config` that builds the problem from the clients' rows.
+
+    `LinearModel` is what a table without a `kind` stands for. One of your own has a kind and is registered:
+
+        @register("problem")
+        class Robust(Config, tag_field="kind", tag="robust"):
+            scale: float = 1.0
+            labels = False
+
+            def build(self, clients, held_out=None):
+                return RobustProblem(clients, self.scale, held_out)
+    """
+
+    @property
+    def labels(self) -> bool:
+        """Whether the targets have to be labels, −1 and +1."""
+        ...
+
+    def build(self, clients: NamedData, held_out: Mapping[Any, PackedData] | None = None) -> Problem:
+        """The problem for these rows; `held_out` are rows to measure on, by the name of the part."""
+        ...
+
+
 class ClientScores(NamedTuple):
     """A model on each client's rows of one part: rows (C,), mean loss without penalty (C,), share of right answers.
 
@@ -147,7 +178,7 @@ class ClientScores(NamedTuple):
 
 @runtime_checkable
 class ScoresClients(Protocol):
-    """A problem that can say how well a model serves each client, on rows it was trained on and on others."""
+    """A problem that can measure a model on each client's rows, on those it was trained on and on others."""
 
     @property
     def parts(self) -> tuple[str, ...]:

@@ -57,7 +57,7 @@ def works(draw_seed, count, momentum):
 
 @pytest.fixture(autouse=True, scope="module")
 def threads_for_short_steps_too():
-    from asyncfed.problems.pytorch import problem as torch_problem
+    from asyncfed.problems.pytorch import torch_problem as torch_problem
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(torch_problem, "_SHORT_STEP", 0)

@@ -29,7 +29,7 @@ from torch.nn.functional import one_hot
 from asyncfed.core.types import Work
 from asyncfed.kernels.row_orders import fill_schedule
 from asyncfed.problems.protocol import Array
-from asyncfed.problems.pytorch.losses import Loss
+from asyncfed.problems.pytorch.torch_losses import Loss
 
 _ALIGNMENT = 64
 _NUMBERS_AT_ONCE = 1 << 20
@@ -124,7 +124,7 @@ class Slots:
     def __init__(self, count: int, layers: Sequence[Layer], classes: bool, dtype: torch.dtype) -> None:
         unit = _ALIGNMENT // dtype.itemsize
         self._layers = layers
-        self._sizes = [(_filled(layer.outputs, unit), _filled(layer.inputs, unit)) for layer in layers]
+        self._sizes = [(_fill_up(layer.outputs, unit), _fill_up(layer.inputs, unit)) for layer in layers]
         stride = sum(outputs * inputs + outputs for outputs, inputs in self._sizes)
         self.tensor = torch.zeros(count, stride, dtype=dtype)
         self._parts = self.parts(count)
@@ -178,7 +178,7 @@ class Stack:
         self._classes = loss.name == "cross_entropy"
         outputs, unit = self._layers[-1].outputs, _ALIGNMENT // x.element_size()
         targets = one_hot(y, outputs).to(x.dtype) if self._classes else y.reshape(len(y), -1)
-        self._x, self._targets = _widened(x.flatten(1), unit), _widened(targets, unit)
+        self._x, self._targets = _widen(x.flatten(1), unit), _widen(targets, unit)
         self._slope = 2.0 / outputs
         self._at_once = 1
         stride = self._slots().tensor.shape[1]
@@ -288,13 +288,13 @@ class _Before:
         paths.squares[places] += np.einsum("kp,kp->k", gaps, gaps)
 
 
-def _filled(width: int, unit: int) -> int:
+def _fill_up(width: int, unit: int) -> int:
     return -(-width // unit) * unit
 
 
-def _widened(rows: Tensor, unit: int) -> Tensor:
+def _widen(rows: Tensor, unit: int) -> Tensor:
     """The rows with zeros up to a width that is a multiple of `unit`."""
-    width = _filled(rows.shape[1], unit)
+    width = _fill_up(rows.shape[1], unit)
     if width == rows.shape[1]:
         return rows
     wide = rows.new_zeros(len(rows), width)

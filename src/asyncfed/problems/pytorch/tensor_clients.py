@@ -17,11 +17,16 @@ Pairs: TypeAlias = Sequence[tuple[Any, Any]]
 
 @dataclass(frozen=True, eq=False)
 class TensorClients:
-    """Client c owns rows `offsets[c]` up to `offsets[c + 1]` of `x` (n, …) and `y` (n, …).
+    """Clients' rows of any shape, one client after another, for PyTorch problems.
 
     Whole numbers stay whole (tokens, classes); other numbers take the model's precision when they are used. A client
-    may be empty in rows that are held out, not in those to train with. `names` are what the clients are called in
-    reports, one each, or empty.
+    may be empty in rows that are held out, not in those to train with.
+
+    Args:
+        x: the inputs, (n, …), finite numbers.
+        y: the targets, (n, …), finite numbers.
+        offsets: client c owns rows `offsets[c]` up to `offsets[c + 1]`: C + 1 whole numbers, 0 to n, that never fall.
+        names: what the clients are called in reports, one each, or empty.
 
     >>> clients = TensorClients.from_pairs([(np.zeros((3, 1, 8, 8)), [0, 1, 2]), (np.ones((2, 1, 8, 8)), [3, 3])])
     >>> clients.x.shape, clients.num_examples
@@ -50,7 +55,12 @@ class TensorClients:
 
     @classmethod
     def from_pairs(cls, pairs: Pairs, names: Sequence[str] = ()) -> TensorClients:
-        """Your own clients: `pairs[c]` is (x, y) of client c, arrays or CPU tensors with one entry per row."""
+        """Your own clients.
+
+        Args:
+            pairs: `pairs[c]` is (x, y) of client c, arrays or CPU tensors with one entry per row.
+            names: what the clients are called in reports, one each, or empty.
+        """
         if not pairs:
             raise DataError("There are no clients; give one (x, y) pair per client.")
         xs, ys = ([np.asarray(part) for part in parts] for parts in zip(*pairs, strict=True))
@@ -70,7 +80,15 @@ class TensorClients:
 
     @classmethod
     def pack(cls, x: Any, y: Any, client_of_row: Any, num_clients: int, names: Sequence[str] = ()) -> TensorClients:
-        """One table split over clients: row r belongs to `client_of_row[r]`, a number below `num_clients`."""
+        """One table, divided among clients.
+
+        Args:
+            x: the inputs, (n, …).
+            y: the targets, (n, …).
+            client_of_row: the number of each row's client, 0 … `num_clients` − 1.
+            num_clients: how many clients there are, 1 or more.
+            names: what the clients are called in reports, one each, or empty.
+        """
         owners = np.asarray(client_of_row)
         if not len(x) or owners.shape != (len(x),) or owners.dtype.kind not in "iu" or owners.min() < 0:
             raise DataError(f"client_of_row must hold one client number for each of the {len(x)} rows.")
@@ -82,10 +100,12 @@ class TensorClients:
 
     @property
     def num_clients(self) -> int:
+        """C, the number of clients."""
         return len(self.offsets) - 1
 
     @property
     def num_examples(self) -> Array:
+        """Rows of each client, (C,)."""
         return np.diff(self.offsets)
 
     def sha256(self) -> str:

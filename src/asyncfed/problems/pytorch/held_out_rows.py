@@ -22,10 +22,10 @@ def held_out_rows(given: Mapping[str, PackedData | Pairs] | None, clients: Packe
     for part in given or {}:
         if part not in PARTS:
             raise ConfigError(f'held_out names "{part}". {did_you_mean(part, PARTS)}')
-    return dict(_checked_parts(given or {}, clients))
+    return dict(_check_parts(given or {}, clients))
 
 
-def nobodys_rows(
+def unowned_rows(
     test: tuple[Any, Any] | None, held_out: Mapping[str, PackedData], clients: PackedData
 ) -> dict[str, PackedData]:
     """Test rows that belong to no client, as those of a single one."""
@@ -41,7 +41,7 @@ def nobodys_rows(
     return {"test": rows}
 
 
-def _checked_parts(given: Mapping[str, PackedData | Pairs], clients: PackedData) -> Iterator[tuple[str, PackedData]]:
+def _check_parts(given: Mapping[str, PackedData | Pairs], clients: PackedData) -> Iterator[tuple[str, PackedData]]:
     for part in PARTS:
         if part not in given:
             continue

@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from asyncfed.core.errors import ConfigError, did_you_mean
-from asyncfed.problems.pytorch.source_text import text_of
+from asyncfed.problems.pytorch.code_fingerprint import source_text
 
 RowLoss = Callable[[Tensor, Tensor], Tensor]
 
@@ -42,7 +42,7 @@ class Loss:
     """
 
     def __init__(self, given: str | Callable[..., Tensor]) -> None:
-        self.text = given if isinstance(given, str) else text_of(given)
+        self.text = given if isinstance(given, str) else source_text(given)
         self.name = _name_of(given)
         self._function: Callable[..., Tensor] = FUNCTIONS[given] if isinstance(given, str) else given
         self._rows: RowLoss | None = partial(FUNCTIONS[self.name], reduction="none") if self.name else None

@@ -1,4 +1,4 @@
-"""Measuring a module on everybody's rows: in pieces of fixed bounds, so that nothing depends on who measures what."""
+"""Losses and metrics of a module on all clients' rows, in pieces of fixed bounds: no result depends on the threads."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from torch import Tensor
 from asyncfed.core.errors import ConfigError
 from asyncfed.kernels.threads import run_split
 from asyncfed.problems.protocol import Array
-from asyncfed.problems.pytorch.losses import Loss
-from asyncfed.problems.pytorch.replica import Replica, one_thread, seeded
+from asyncfed.problems.pytorch.module_replica import Replica, seed_torch, use_one_thread
+from asyncfed.problems.pytorch.torch_losses import Loss
 
 _CELLS_AT_ONCE = 1 << 19
 _ROWS_AT_ONCE = 1024
 
 
-class Measured(NamedTuple):
+class RowSums(NamedTuple):
     """Sums over each client's rows, shape (C,), in float64."""
 
     loss: Array
     metrics: dict[str, Array]
 
 
-class Measuring:
-    """`take` gives a replica that nobody uses, `give_back` returns it."""
+class ModuleEvaluation:
+    """A module's loss and metrics on packed rows. `take` gives a replica that nobody uses, `give_back` returns it."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class Measuring:
         cells = max(1, x[:1].numel())
         self._piece = max(1, min(_ROWS_AT_ONCE, _CELLS_AT_ONCE // cells))
 
-    def everybody(self, params: Array, threads: int) -> Measured:
+    def sum_by_one_model(self, params: Array, threads: int) -> RowSums:
         """All clients, all rows."""
         pieces = self._pieces(0, len(self._x))
         values = np.zeros((1 + len(self._metrics), len(self._x)))
@@ -58,7 +58,7 @@ class Measuring:
         self._side_by_side(run, pieces, len(params), threads)
         return self._sums(values, repeat(params))
 
-    def everybody_by_its_own(self, models: Array, threads: int) -> Measured:
+    def sum_by_own_models(self, models: Array, threads: int) -> RowSums:
         """All clients, all rows, each client's by its own model of `models` (C, p)."""
         bounds = self._bounds
         values = np.zeros((1 + len(self._metrics), len(self._x)))
@@ -72,10 +72,10 @@ class Measuring:
         return self._sums(values, models)
 
     def loss_of(self, params: Array, first: int, last: int) -> float:
-        """The sum of the losses of rows `first` to `last`, from the same pieces as `everybody`."""
+        """The sum of the losses of rows `first` to `last`, from the same pieces as `sum_by_one_model`."""
         if not self._loss.has_rows:
             return self._loss_by_batches(params, first, last)
-        with seeded(0, self._device):
+        with seed_torch(0, self._device):
             begin = first // self._piece * self._piece
             pieces = [(a, min(a + self._piece, len(self._x))) for a in range(begin, last, self._piece)]
             values = np.zeros((1 + len(self._metrics), len(self._x)))
@@ -84,7 +84,7 @@ class Measuring:
 
     def _loss_by_batches(self, params: Array, first: int, last: int) -> float:
         """The same of a loss that is only known as a mean over rows."""
-        with seeded(0, self._device), self._loaded(params) as replica, torch.no_grad():
+        with seed_torch(0, self._device), self._loaded(params) as replica, torch.no_grad():
             total = 0.0
             for a, b in self._pieces(first, last):
                 total += (b - a) * float(self._loss.mean(replica.module(self._x[a:b]), self.y[a:b]))
@@ -93,7 +93,7 @@ class Measuring:
     def gradient(self, params: Array, first: int, last: int) -> Array:
         """The gradient of the mean loss of rows `first` to `last`; 0 for buffers."""
         whole = np.zeros(len(params))
-        with seeded(0, self._device), self._loaded(params) as replica:
+        with seed_torch(0, self._device), self._loaded(params) as replica:
             for a, b in self._pieces(first, last):
                 replica.gradient.zero_()
                 replica.step_gradient(self._x[a:b], self.y[a:b], self._loss)
@@ -111,19 +111,19 @@ class Measuring:
     def _side_by_side(
         self, run: Callable[[int, int], None], bounds: list[tuple[int, int]], num_params: int, threads: int
     ) -> None:
-        """Torch has one generator for all threads, so it is seeded, and put back, by the thread that hands out."""
+        """Torch has one generator for all threads, so the calling thread seeds it, and puts it back."""
         costs = np.array([last - first for first, last in bounds], np.int64) * num_params
-        with seeded(0, self._device):
+        with seed_torch(0, self._device):
             run_split(run, costs, threads)
 
-    def _sums(self, values: Array, models: Iterable[Array]) -> Measured:
+    def _sums(self, values: Array, models: Iterable[Array]) -> RowSums:
         """Each client's sums of its rows' values; 0 without rows."""
         filled = np.diff(self._offsets) > 0
         sums = np.zeros((len(values), len(filled)))
         sums[:, filled] = np.add.reduceat(values, self._offsets[:-1][filled], axis=1)
         if not self._loss.has_rows:
             sums[0] = [self._loss_by_batches(model, *rows) for model, rows in zip(models, self._bounds, strict=False)]
-        return Measured(sums[0], dict(zip(self._metrics, sums[1:], strict=True)))
+        return RowSums(sums[0], dict(zip(self._metrics, sums[1:], strict=True)))
 
     def _over(self, params: Array, pieces: list[tuple[int, int]], values: Array) -> None:
         """Each row's loss (if it can be had) and metrics, into the columns of these pieces."""
@@ -148,9 +148,9 @@ class Measuring:
 class _Loaded:
     """A replica with these params, in evaluation mode, on one thread of torch."""
 
-    def __init__(self, measuring: Measuring, params: Array) -> None:
+    def __init__(self, measuring: ModuleEvaluation, params: Array) -> None:
         self._measuring, self._params = measuring, params
-        self._one_thread = one_thread()
+        self._one_thread = use_one_thread()
 
     def __enter__(self) -> Replica:
         self._one_thread.__enter__()

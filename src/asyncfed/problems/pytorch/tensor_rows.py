@@ -12,7 +12,7 @@ from torch import Tensor
 
 from asyncfed.core.errors import DataError
 from asyncfed.problems.protocol import Array
-from asyncfed.problems.pytorch.losses import CLASSES
+from asyncfed.problems.pytorch.torch_losses import CLASSES
 
 
 def features(values: Array, trained: Array, kind: torch.dtype, device: torch.device) -> Tensor:

@@ -13,19 +13,19 @@ import numpy as np
 from torch import nn
 
 
-def text_of(thing: Any) -> str:
+def source_text(thing: Any) -> str:
     """The source of a named function or class; of a lambda, or without a source, its compiled form.
 
     What is not in the thing itself cannot be seen: the values its names stand for elsewhere, files it reads.
     """
     if isinstance(thing, partial):
         settings = ", ".join(f"{k}={v!r}" for k, v in sorted(thing.keywords.items()))
-        return f"partial({text_of(thing.func)}, {', '.join(map(repr, thing.args))}, {settings})"
+        return f"partial({source_text(thing.func)}, {', '.join(map(repr, thing.args))}, {settings})"
     if isinstance(thing, nn.Module):
         return module_text(thing)
     name = f"{thing.__module__}.{thing.__qualname__}" if inspect.isroutine(thing) or inspect.isclass(thing) else ""
     if not name:
-        return text_of(type(thing))
+        return source_text(type(thing))
     if name.startswith("torch."):
         return name
     code = getattr(thing, "__code__", None)
@@ -41,7 +41,7 @@ def module_text(module: nn.Module) -> str:
     """Its printed structure, the shapes and kinds of its tensors, and the sources of classes that are not torch's."""
     tensors = [f"{k} {tuple(v.shape)} {v.dtype}" for k, v in module.state_dict().items()]
     kinds = {type(part) for part in module.modules() if not type(part).__module__.startswith("torch.")}
-    sources = sorted(text_of(kind) for kind in kinds)
+    sources = sorted(source_text(kind) for kind in kinds)
     return "\n".join([str(module), *tensors, *sources])
 
 

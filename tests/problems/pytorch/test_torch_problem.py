@@ -182,7 +182,7 @@ def test_training_is_that_of_torchs_own_optimiser(make, together):
 
 def test_linear_problems_refuse_momentum(small):
     experiment = small(strategy=af.strategies.AFL(concurrency=2, work=af.Work(momentum=0.5)))
-    with pytest.raises(ConfigError, match=r"momentum is 0.5.*af.problems.torch"):
+    with pytest.raises(ConfigError, match=r"momentum is 0.5.*af.problems.torch_problem"):
         af.run(experiment)
 
 
@@ -211,7 +211,7 @@ def test_measurements_are_the_naive_ones():
 
 
 def test_many_pieces_measure_like_one(monkeypatch):
-    from asyncfed.problems.pytorch import evaluation as torch_measure
+    from asyncfed.problems.pytorch import module_evaluation as torch_measure
 
     problem = af.problems.torch(perceptron, "cross_entropy", pairs())
     whole = problem.evaluate(problem.init(0))

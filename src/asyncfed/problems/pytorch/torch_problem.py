@@ -16,19 +16,20 @@ from safetensors.torch import save_model
 from torch import Tensor, nn
 
 from asyncfed.core.errors import ConfigError, DataError, did_you_mean
-from asyncfed.core.random import draw_key, purpose_key
 from asyncfed.core.types import Work
 from asyncfed.kernels.row_orders import epoch_orders
 from asyncfed.kernels.threads import run_split
+from asyncfed.problems.client_rows import client_rows
+from asyncfed.problems.initial_params import initial_key
 from asyncfed.problems.protocol import Array, ClientScores, Initialisation, Jobs, NamedData, PackedData
-from asyncfed.problems.pytorch.evaluation import Measured, Measuring
-from asyncfed.problems.pytorch.held_out import held_out_rows, nobodys_rows
-from asyncfed.problems.pytorch.losses import CLASSES, Loss, accuracy
-from asyncfed.problems.pytorch.replica import Path, Replica, draws, one_thread, seeded, tensor_of
-from asyncfed.problems.pytorch.row_checks import check_targets, class_numbers, features, targets_like
-from asyncfed.problems.pytorch.source_text import module_text, params_digest, text_of
+from asyncfed.problems.pytorch.code_fingerprint import module_text, params_digest, source_text
+from asyncfed.problems.pytorch.held_out_rows import held_out_rows, unowned_rows
+from asyncfed.problems.pytorch.module_evaluation import ModuleEvaluation, RowSums
+from asyncfed.problems.pytorch.module_replica import Path, Replica, draws_numbers, seed_torch, tensor_of, use_one_thread
 from asyncfed.problems.pytorch.stacked_training import Paths, Stack, Ticket, layers_of
 from asyncfed.problems.pytorch.tensor_clients import Pairs, TensorClients
+from asyncfed.problems.pytorch.tensor_rows import check_targets, class_numbers, features, targets_like
+from asyncfed.problems.pytorch.torch_losses import CLASSES, Loss, accuracy
 
 ModelFunction = Callable[[], nn.Module]
 Metric = Callable[[Tensor, Tensor], Tensor]
@@ -40,9 +41,19 @@ _KNOWN_METRICS: dict[str, Metric] = {"accuracy": accuracy}
 
 
 class TorchProblem:
-    """A PyTorch module, a loss and each client's rows. Made by `af.problems.torch`, which says what is what.
+    """A PyTorch module, a loss and each client's rows: a `Problem`, made by `af.problems.torch_problem`.
 
     F(p) = (1/C) Σ_c (1/n_c) Σ_{i in c} loss(module_p(x_i), y_i)
+
+    Args:
+        model_fn: makes the module; see `af.problems.torch_problem` for this and all that follow.
+        loss_fn: a name, a loss of torch, or a function of (outputs, targets).
+        clients: the rows to train on.
+        metrics: names, or functions of (outputs, targets) that give one number per row.
+        held_out: rows of the clients to measure on, by the name of the part.
+        test: an (x, y) of rows that belong to no client.
+        device: "cpu" or "cuda".
+        together: whether several clients are trained in one call where that is possible.
     """
 
     def __init__(
@@ -59,9 +70,9 @@ class TorchProblem:
         self._given = (model_fn, loss_fn, clients, metrics, held_out, test, device, together)
         self.clients: NamedData = TensorClients.from_pairs(clients) if isinstance(clients, Sequence) else clients
         self.held_out = held_out_rows(held_out, self.clients)
-        self._untrained = self.held_out | nobodys_rows(test, self.held_out, self.clients)
+        self._untrained = self.held_out | unowned_rows(test, self.held_out, self.clients)
         self._model_fn, self._loss, self._device = model_fn, Loss(loss_fn), _device(device)
-        self._metrics = _metrics(metrics, self._loss)
+        self._metrics = _choose_metrics(metrics, self._loss)
         self._template = self._module(0)
         self._check_template()
         self._offsets = np.ascontiguousarray(self.clients.offsets, dtype=np.int64)
@@ -69,11 +80,11 @@ class TorchProblem:
         if self.num_examples.min() < 1:
             raise DataError(f"Client {self.num_examples.argmin()} has no rows; leave it out, or give it some.")
         self._x, self._y = self._rows(self.clients)
-        self._draws = draws(self._template, self._x[[0, -1]], self._device)
+        self._draws = draws_numbers(self._template, self._x[[0, -1]], self._device)
         self._free = [Replica(self._template, self._device)]
-        self._measurings = {"training": self._measure_on(self._x, self._y, self._offsets)}
+        self._evaluations = {"training": self._evaluation_on(self._x, self._y, self._offsets)}
         for part, rows in self._untrained.items():
-            self._measurings[part] = self._measure_on(*self._rows(rows), np.asarray(rows.offsets, np.int64))
+            self._evaluations[part] = self._evaluation_on(*self._rows(rows), np.asarray(rows.offsets, np.int64))
         self._adapt()
         possible = together and self._device.type == "cpu" and self._x.is_floating_point()
         layers = layers_of(self._template, self._loss, tuple(self._x.shape[1:])) if possible else None
@@ -86,6 +97,7 @@ class TorchProblem:
 
     @property
     def num_clients(self) -> int:
+        """C, the number of clients."""
         return len(self.num_examples)
 
     @cached_property
@@ -95,20 +107,17 @@ class TorchProblem:
 
     @cached_property
     def dtype(self) -> np.dtype[Any]:
+        """The precision of the module's parameters, float32 or float64."""
         return np.dtype(str(next(self._template.parameters()).dtype).removeprefix("torch."))
 
     @property
     def together(self) -> bool:
-        """True if several clients are trained in one call (`torch_stack.py`), false if one by one."""
+        """True if several clients are trained in one call (`stacked_training.py`), false if one by one."""
         return self._stack is not None
 
     def init(self, seed: int, client: int | None = None, how: Initialisation = "zeros") -> Array:
         """The params of `model_fn()`, its draws keyed by the seed (and the client). `how` does not matter here."""
-        if client is None:
-            key = purpose_key(seed, "init server")
-        else:
-            key = draw_key(purpose_key(seed, "init"), client, 0)
-        module = self._module(key)
+        module = self._module(initial_key(seed, client))
         tensors = _tensors(module)
         shapes, wanted = ({k: tuple(t.shape) for k, t in some.items()} for some in (tensors, _tensors(self._template)))
         if shapes != wanted:
@@ -117,7 +126,7 @@ class TorchProblem:
         return params
 
     def shard(self, client: int) -> TorchShard:
-        """This client's part of the problem, with a copy of its own rows and nothing of anybody else's."""
+        """This client's part of the problem, with a copy of its own rows and of no other's."""
         first, last = self._range(client)
         model_fn, loss_fn, *_, together = self._given
         x, y = (np.array(column[first:last]) for column in (self.clients.x, self.clients.y))
@@ -126,7 +135,7 @@ class TorchProblem:
     def module(self, params: Array) -> nn.Module:
         """A module of your own with these params, on the CPU and ready to predict."""
         module = deepcopy(self._template).cpu().eval()
-        values = tensor_of(np.ascontiguousarray(self._checked(np.asarray(params)[None])[0])).clone()
+        values = tensor_of(np.ascontiguousarray(self._check_params(np.asarray(params)[None])[0])).clone()
         tensors = list(_tensors(module).values())
         for tensor, part in zip(tensors, values.split([t.numel() for t in tensors]), strict=True):
             tensor.data.copy_(part.view(tensor.shape))
@@ -142,9 +151,11 @@ class TorchProblem:
         What code refers to elsewhere is not seen: global values, files, other functions. Nor is the device.
         """
         first = params_digest(self.init(0))
-        parts = (self.clients.sha256(), module_text(self._template), text_of(self._model_fn), self._loss.text, first)
+        code = (module_text(self._template), source_text(self._model_fn), self._loss.text)
         untrained = (f"{part} {rows.sha256()}" for part, rows in self._untrained.items())
-        return sha256("\n".join(("torch", *parts, str(self.together), *untrained)).encode()).hexdigest()
+        return sha256(
+            "\n".join(("torch", self.clients.sha256(), *code, first, str(self.together), *untrained)).encode()
+        ).hexdigest()
 
     def optimum(self) -> None:
         """Not known."""
@@ -158,37 +169,37 @@ class TorchProblem:
 
     def local_train_many(self, jobs: Jobs, threads: int = 1) -> Array:
         """k independent trainings, to the last bit the same alone, together and on any number of threads."""
-        starts = self._checked(jobs.starts)
+        starts = self._check_params(jobs.starts)
         tickets = self._tickets(jobs)
         trained = starts if jobs.overwrite and starts.flags.writeable else np.empty_like(starts)
         stack = self._stack
 
         def run(first: int, last: int) -> None:
-            with one_thread():
-                together, alone = self._dealt(tickets[first:last])
+            with use_one_thread():
+                together, alone = self._split_jobs(tickets[first:last])
                 if stack is not None and together:
                     stack.train(starts, together, trained)
                 for ticket in alone:
-                    trained[ticket.place] = self._train_one(starts[ticket.place], ticket)
+                    trained[ticket.place] = self._train_alone(starts[ticket.place], ticket)
 
         run_split(run, self._costs(tickets), self._training_threads(tickets, threads))
         return trained
 
     def local_path_moments(self, jobs: Jobs, threads: int = 1) -> tuple[Array, Array, Array]:
         """(I, Σ (y_i − y_0), Σ |y_i − y_0|²) of each training of `local_train_many`, i = 0 … I−1, in float64."""
-        starts = self._checked(jobs.starts)
+        starts = self._check_params(jobs.starts)
         tickets = self._tickets(jobs)
         paths = Paths(np.zeros(starts.shape), np.zeros(len(starts)))
         stack = self._stack
 
         def run(first: int, last: int) -> None:
-            with one_thread():
-                together, alone = self._dealt(tickets[first:last])
+            with use_one_thread():
+                together, alone = self._split_jobs(tickets[first:last])
                 if stack is not None and together:
                     stack.train(starts, together, np.empty_like(starts), paths)
                 for ticket in alone:
                     path = Path(torch.from_numpy(starts[ticket.place].copy()))
-                    self._train_one(starts[ticket.place], ticket, path)
+                    self._train_alone(starts[ticket.place], ticket, path)
                     paths.sums[ticket.place], paths.squares[ticket.place] = path.sums.numpy(), path.squares
                     steps[ticket.place] = path.steps
 
@@ -196,13 +207,13 @@ class TorchProblem:
         run_split(run, self._costs(tickets), self._training_threads(tickets, threads))
         return steps, paths.sums, paths.squares
 
-    def _dealt(self, tickets: list[Ticket]) -> tuple[list[Ticket], list[Ticket]]:
+    def _split_jobs(self, tickets: list[Ticket]) -> tuple[list[Ticket], list[Ticket]]:
         """Those to be trained together, and those to be trained alone: a patient client's end is not known before."""
         if self._stack is None:
             return [], tickets
         return [t for t in tickets if not t.work.patience], [t for t in tickets if t.work.patience]
 
-    def _train_one(self, start: Array, ticket: Ticket, path: Path | None = None) -> Array:
+    def _train_alone(self, start: Array, ticket: Ticket, path: Path | None = None) -> Array:
         _, first, count, work, key = ticket
         orders = torch.from_numpy(epoch_orders(key, count, work.epochs)).to(self._device)
         batches = [order.split(ticket.batch) for order in orders]
@@ -211,7 +222,7 @@ class TorchProblem:
         try:
             replica.load(start)
             if self._draws:
-                with seeded(key, self._device):
+                with seed_torch(key, self._device):
                     replica.train(x, y, batches, work, self._loss, path)
             else:
                 replica.train(x, y, batches, work, self._loss, path)
@@ -265,14 +276,14 @@ class TorchProblem:
         Of rows not trained on, `validation_…` and `test_…`: the loss and each metric, as means over the clients that
         have such rows of each one's mean.
         """
-        measured = self._measured("training", params, threads)
+        measured = self._sums("training", params, threads)
         sizes, rows = self.num_examples, len(self._y)
         result = {"objective": float(np.mean(measured.loss / sizes)), "pooled_loss": float(measured.loss.sum()) / rows}
         for name, sums in measured.metrics.items():
             result[name] = float(np.mean(sums / sizes))
             result[f"pooled_{name}"] = float(sums.sum()) / rows
         for part, held in self._untrained.items():
-            measured, sizes = self._measured(part, params, threads), np.diff(held.offsets)
+            measured, sizes = self._sums(part, params, threads), np.diff(held.offsets)
             for name, sums in {"loss": measured.loss, **measured.metrics}.items():
                 result[f"{part}_{name}"] = float(np.mean(sums[sizes > 0] / sizes[sizes > 0]))
         return result
@@ -288,10 +299,10 @@ class TorchProblem:
         return self.clients.names
 
     def client_scores(self, params: Array, part: str, threads: int = 1) -> ClientScores:
-        """How well a model (p,), or each client's own (C, p), serves the client, on its rows of a part."""
+        """A model (p,), or each client's own (C, p), measured on each client's rows of a part."""
         if part not in self.parts:
             raise ConfigError(f'part is "{part}". {did_you_mean(part, self.parts)}')
-        measured = self._measured(part, params, threads)
+        measured = self._sums(part, params, threads)
         rows = np.diff(self.clients.offsets if part == "training" else self.held_out[part].offsets)
         some = np.where(rows > 0, rows, np.nan)
         right = measured.metrics.get("accuracy")
@@ -302,35 +313,38 @@ class TorchProblem:
 
     def client_losses(self, params: Array, threads: int = 1) -> Array:
         """Each client's mean loss, shape (C,), the module in evaluation mode."""
-        return self._measured("training", params, threads).loss / self.num_examples
+        return self._sums("training", params, threads).loss / self.num_examples
 
     def client_loss(self, params: Array, client: int) -> float:
+        """One client's mean loss, the module in evaluation mode."""
         first, last = self._range(client)
-        params = self._checked(np.asarray(params)[None])[0]
-        return self._measurings["training"].loss_of(params, first, last) / (last - first)
+        params = self._check_params(np.asarray(params)[None])[0]
+        return self._evaluations["training"].loss_of(params, first, last) / (last - first)
 
     def gradient(self, params: Array, client: int) -> Array:
         """The gradient of `client_loss` over all the client's rows, in double precision; 0 for buffers."""
         first, last = self._range(client)
-        return self._measurings["training"].gradient(self._checked(np.asarray(params)[None])[0], first, last)
+        return self._evaluations["training"].gradient(self._check_params(np.asarray(params)[None])[0], first, last)
 
-    def _measured(self, part: str, params: Array, threads: int) -> Measured:
+    def _sums(self, part: str, params: Array, threads: int) -> RowSums:
         """Sums over each client's rows of a part, by one model or by its own."""
-        measuring, threads = self._measurings[part], self._side_by_side(threads)
+        evaluation, threads = self._evaluations[part], self._side_by_side(threads)
         if np.ndim(params) == 1:
-            return measuring.everybody(self._checked(np.asarray(params)[None])[0], threads)
-        models = self._checked(np.asarray(params))
+            return evaluation.sum_by_one_model(self._check_params(np.asarray(params)[None])[0], threads)
+        models = self._check_params(np.asarray(params))
         if len(models) != self.num_clients:
             raise DataError(f"There are {len(models)} models for {self.num_clients} clients; give one each.")
-        return measuring.everybody_by_its_own(models, threads)
+        return evaluation.sum_by_own_models(models, threads)
 
-    def _measure_on(self, x: Tensor, y: Tensor, offsets: Array) -> Measuring:
-        return Measuring(x, y, offsets, self._loss, self._metrics, self._replica, self._free.append, self._device)
+    def _evaluation_on(self, x: Tensor, y: Tensor, offsets: Array) -> ModuleEvaluation:
+        return ModuleEvaluation(
+            x, y, offsets, self._loss, self._metrics, self._replica, self._free.append, self._device
+        )
 
     # ---- setting up ------------------------------------------------------------------------------------------
 
     def _module(self, key: int) -> nn.Module:
-        with seeded(key, self._device):
+        with seed_torch(key, self._device):
             module = self._model_fn()
         if not isinstance(module, nn.Module):
             raise ConfigError(f"model_fn gives a {type(module).__name__}; it must give a torch.nn.Module.")
@@ -349,7 +363,7 @@ class TorchProblem:
         inputs = features(rows.x, self.clients.x, kind, self._device)
         if self._loss.name in CLASSES:
             return inputs, class_numbers(rows.y, self._device)
-        with torch.no_grad(), seeded(0, self._device), one_thread():
+        with torch.no_grad(), seed_torch(0, self._device), use_one_thread():
             outputs = deepcopy(self._template).eval()(inputs[:1])
         return inputs, targets_like(outputs, features(rows.y, self.clients.y, kind, self._device))
 
@@ -358,9 +372,9 @@ class TorchProblem:
         replica = self._free[0]
         replica.load(self.init(0))
         replica.module.eval()
-        with seeded(0, self._device), one_thread():
+        with seed_torch(0, self._device), use_one_thread():
             outputs = replica.module(self._x[[0, -1]])
-            for part, measuring in self._measurings.items():
+            for part, measuring in self._evaluations.items():
                 whose = "y" if part == "training" else f"y of {part}"
                 check_targets(self._loss.name, outputs, measuring.y, whose)
             self._loss.adapt(outputs, self._y[[0, -1]])
@@ -368,19 +382,26 @@ class TorchProblem:
         replica.check_bound()
         replica.gradient.zero_()
 
-    def _checked(self, params: Array) -> Array:
+    def _check_params(self, params: Array) -> Array:
         if params.ndim != 2 or params.shape[1] != self.num_params:
             raise DataError(f"params has shape {params.shape}; this module has {self.num_params} numbers.")
         return np.ascontiguousarray(params, dtype=self.dtype)
 
     def _range(self, client: int) -> tuple[int, int]:
-        if not 0 <= client < self.num_clients:
-            raise ConfigError(f"There is no client {client}; clients are 0 … {self.num_clients - 1}.")
-        return int(self._offsets[client]), int(self._offsets[client + 1])
+        rows = client_rows(self._offsets, client)
+        return rows.start, rows.stop
 
 
 class TorchShard:
-    """A module and one client's rows: a `ClientShard`, which trains to the bits of the whole problem."""
+    """A module and one client's rows: a `ClientShard`, which trains to the bits of the whole problem.
+
+    Args:
+        model_fn: makes the module.
+        loss_fn: the loss, as for `af.problems.torch_problem`.
+        x: the client's inputs, one entry per row.
+        y: its targets.
+        together: as for the whole problem, so that results agree to the last bit.
+    """
 
     def __init__(
         self, model_fn: ModelFunction, loss_fn: str | Callable[..., Tensor], x: Array, y: Array, together: bool
@@ -393,9 +414,11 @@ class TorchShard:
 
     @property
     def num_examples(self) -> int:
+        """The client's rows."""
         return int(self._alone.num_examples[0])
 
     def train(self, params: Array, work: Work, key: int) -> Array:
+        """The params after the work, all draws made from `key`."""
         return self._alone.local_train(params, 0, work, key)
 
 
@@ -412,7 +435,7 @@ def _device(name: str) -> torch.device:
     return device
 
 
-def _metrics(asked: Sequence[str] | Mapping[str, Metric] | None, loss: Loss) -> dict[str, Metric]:
+def _choose_metrics(asked: Sequence[str] | Mapping[str, Metric] | None, loss: Loss) -> dict[str, Metric]:
     if asked is None:
         return {"accuracy": accuracy} if loss.name in CLASSES else {}
     if isinstance(asked, Mapping):

@@ -19,7 +19,7 @@ from asyncfed.core.errors import ConfigError
 from asyncfed.core.random import purpose_key
 from asyncfed.core.types import Work
 from asyncfed.problems.protocol import Array
-from asyncfed.problems.pytorch.losses import Loss
+from asyncfed.problems.pytorch.torch_losses import Loss
 
 _SEEDS = (1 << 63) - 1
 
@@ -137,7 +137,7 @@ def _places(tensors: Sequence[Tensor], flat: Tensor) -> Iterator[tuple[Tensor, T
 
 
 @contextmanager
-def one_thread() -> Iterator[None]:
+def use_one_thread() -> Iterator[None]:
     """Let torch compute on the calling thread alone: the sums of several would depend on how many they are."""
     before = torch.get_num_threads()
     if before == 1:
@@ -151,16 +151,16 @@ def one_thread() -> Iterator[None]:
 
 
 @contextmanager
-def seeded(key: int, device: torch.device) -> Iterator[None]:
+def seed_torch(key: int, device: torch.device) -> Iterator[None]:
     """Let torch draw from this key; afterwards its generators are as they were."""
     with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
         torch.manual_seed(purpose_key(key, "torch") & _SEEDS)
         yield
 
 
-def draws(template: nn.Module, x: Tensor, device: torch.device) -> bool:
+def draws_numbers(template: nn.Module, x: Tensor, device: torch.device) -> bool:
     """True if the module draws random numbers as it trains (dropout, say)."""
-    with seeded(0, device), torch.no_grad():
+    with seed_torch(0, device), torch.no_grad():
         module = deepcopy(template).to(device).train()
         before = torch.get_rng_state() if device.type == "cpu" else torch.cuda.get_rng_state(device)
         module(x)

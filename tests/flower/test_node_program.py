@@ -5,15 +5,13 @@ import pytest
 from flwr.app import Context, Message, RecordDict
 
 import asyncfed as af
-from asyncfed.core.errors import ConfigError, DataError, ProtocolError
+from asyncfed.core.errors import ConfigError, DataError
 from asyncfed.core.types import Work
-from asyncfed.flower.held_out import HeldOutProblem
 from asyncfed.flower.messages import pack_model, unpack_introduction, unpack_model
 from asyncfed.flower.node_program import NodeError, build_problem, load_problem, make_client_app, read_client
 from asyncfed.live.client_task import train_task
 from asyncfed.live.wire import Result, Task, WireError
 from asyncfed.problems.linear import LinearModel
-from asyncfed.problems.protocol import Jobs
 
 TASK = Task(session="secret", ticket=7, base_version=3, work=Work(epochs=2), key=99, dtype="<f8")
 
@@ -92,34 +90,3 @@ def test_of_an_exception_in_its_own_code_a_node_sends_the_class_alone(experiment
         ask(make_client_app(experiment, load), kind, content, **{"partition-id": 1})
     assert str(failure.value) == "ValueError"
     assert str(failure.value.__cause__) == SECRET
-
-
-# ---- the server's side of data it does not have ----------------------------------------------------------------------
-
-
-def test_held_out_rows_measure_the_model_and_nothing_else(experiment):
-    test = build_problem(experiment, np.eye(10), np.ones(10))
-    problem = HeldOutProblem(test, [5, 6, 7])
-    assert problem.num_clients == 3
-    measured = problem.evaluate(np.zeros(11))
-    assert measured["objective"] == test.evaluate(np.zeros(11))["objective"]
-    assert "first_client_loss" not in measured
-    assert problem.fingerprint() != HeldOutProblem(test, [5, 6, 8]).fingerprint()
-    assert np.array_equal(problem.init(0), np.zeros(11))
-    assert problem.optimum() is None
-
-
-@pytest.mark.parametrize(
-    "compute",
-    [
-        lambda problem: problem.local_train(np.zeros(11), 0, Work(), 0),
-        lambda problem: problem.local_train_many(Jobs(np.zeros((1, 11)), [0], [Work()], [0])),
-        lambda problem: problem.local_path_moments(Jobs(np.zeros((1, 11)), [0], [Work()], [0])),
-        lambda problem: problem.client_loss(np.zeros(11), 0),
-        lambda problem: problem.client_losses(np.zeros(11)),
-        lambda problem: problem.gradient(np.zeros(11), 0),
-    ],
-)
-def test_what_needs_the_clients_data_is_refused(experiment, compute):
-    with pytest.raises(ProtocolError, match="the clients' data are not on the server"):
-        compute(HeldOutProblem(build_problem(experiment, np.eye(10), np.ones(10)), [5, 6, 7]))

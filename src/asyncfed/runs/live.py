@@ -1,4 +1,4 @@
-"""Live runs: the same experiment with real clients and a real clock. The engine does the moving."""
+"""Live runs: the same experiment with real clients and a real clock, from the header to the verdict."""
 
 from __future__ import annotations
 
@@ -24,7 +24,10 @@ from asyncfed.store.journal import Journal
 
 
 class LiveProgress(NamedTuple):
-    """How far a live run is, and how well."""
+    """How far a live run is: what a progress bar and an exporter of metrics need.
+
+    `set_aside` are the clients excluded for their faults; the exporter's metric has that name.
+    """
 
     rounds: int
     updates: int
@@ -41,6 +44,7 @@ LiveWatcher = Callable[[LiveProgress], None]
 
 
 def live_progress(session: LiveSession) -> LiveProgress:
+    """How far this session is at the moment."""
     return LiveProgress(
         *progress(session.state),
         session.state.version,
@@ -64,11 +68,7 @@ def run_live(
     watch: LiveWatcher | None = None,
     force: bool = False,
 ) -> RecordedRun:
-    """Run an experiment with real clients, to its end or until Ctrl-C. Its delays are real, not the experiment's.
-
-    `engine` is where the clients are (default: processes of this machine). `limits` are what a reply has to pass. With
-    `power_safe` every commit waits for the disk, so that not even a power failure undoes what was accepted.
-    """
+    """Run an experiment with real clients, to its end or until Ctrl-C; see `asyncfed.run_live`."""
     engine = engine or LocalEngine()
     check_fit(experiment)
     problem = experiment.problem() if problem is None else problem
@@ -94,7 +94,7 @@ def resume_live(
     threads: int | None = None,
     watch: LiveWatcher | None = None,
 ) -> RecordedRun:
-    """Go on with a live run that was interrupted or killed. What was merged stays merged; what was out is given up."""
+    """Continue a live run that was interrupted or killed. What was merged stays; tickets that were out are lost."""
     journal = Journal.open(path, write=True)
     header = journal.header()
     if "live" not in header:
@@ -105,7 +105,7 @@ def resume_live(
     if header["verdict"] != "interrupted":
         journal.rehash()
         return RecordedRun(journal, experiment, problem)
-    engine = engine or _engine_of(header["live"], path)
+    engine = engine or _read_engine(header["live"], path)
     engine.check(problem)
     return _drive(experiment, engine, problem, journal, header["live"], threads, watch)
 
@@ -120,12 +120,16 @@ def check_fit(experiment: Experiment) -> None:
         )
 
 
-def _engine_of(live: dict[str, Any], path: Path | str) -> Engine:
+def _read_engine(live: dict[str, Any], path: Path | str) -> Engine:
+    """The engine that a live run's header describes."""
+    if live["engine"].get("kind") == "flower":
+        raise JournalError(f"{path} was run on Flower. Continue it with `flwr run` and the same journal.")
     try:
         return from_plain(live["engine"], LocalEngine)
     except ValidationError as error:
         raise JournalError(
-            f"{path} was run on an engine that this command cannot start ({error}). Start it as it was started before."
+            f"{path} was run on an engine that cannot be started from its file ({error}). Pass it again: "
+            "af.resume(path, engine=...)."
         ) from error
 
 

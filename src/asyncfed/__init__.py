@@ -33,7 +33,7 @@ if TYPE_CHECKING:
         View,
         Work,
     )
-    from asyncfed.delays.timing import DelayModel, Timing
+    from asyncfed.delays.delay_protocols import DelayModel, Timing
     from asyncfed.engine.evaluation import Evaluation
     from asyncfed.engine.plan import Churn
     from asyncfed.engine.stopping import Stopping
@@ -80,7 +80,7 @@ _NAMES_IN = {
         "View",
         "Work",
     ),
-    "asyncfed.delays.timing": ("DelayModel", "Timing"),
+    "asyncfed.delays.delay_protocols": ("DelayModel", "Timing"),
     "asyncfed.engine.evaluation": ("Evaluation",),
     "asyncfed.engine.plan": ("Churn",),
     "asyncfed.engine.stopping": ("Stopping",),

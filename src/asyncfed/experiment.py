@@ -40,7 +40,30 @@ NOT_PART_OF_THE_RUN = frozenset({"name", "evaluation"})
 
 
 class Experiment(Config):
-    """What is learnt (`data`, `split`, `model`), by how many, how (`strategy`), and on what clock (`delays`)."""
+    """One frozen description of a run. TOML is its written form: see `to_toml` and `read_toml`.
+
+    Args:
+        name: what it is called in files and reports.
+        seed: of everything random, 0 or more.
+        num_clients: how many clients there are, 1 or more; None for as many as the data name, or 10.
+        data: where the rows come from.
+        split: which client owns which row, where the data do not say.
+        holdout: which rows are kept from training, for validation and test; None for none.
+        dtype: what the model is trained in, "float32" or "float64".
+        model: what is learnt.
+        init: the first model: "zeros", or "torch" for PyTorch's default initialisation of a linear layer.
+        strategy: who trains when, and what a report counts.
+        delays: how long work takes and who is there, in virtual time.
+        budget: when the run ends by itself; it must set a limit.
+        stopping: rules that end it earlier; None for none.
+        churn: clients that join and leave during the run.
+        evaluation: when the model is measured, and what else is.
+        divergence_norm: the run has diverged when the model's norm is above this at the end of a round; above 0.
+
+    >>> Experiment(seed=-1)
+    Traceback (most recent call last):
+    asyncfed.core.errors.ConfigError: seed is -1; it must be zero or a positive whole number.
+    """
 
     name: str = "experiment"
     seed: int = 0
@@ -118,10 +141,33 @@ class Experiment(Config):
 
 
 def to_toml(experiment: Experiment) -> str:
+    """The experiment as TOML.
+
+    Args:
+        experiment: any; parts of your own need a kind, and to be registered where the text is to be read.
+
+    Returns:
+        The text, from which `from_toml` makes an equal experiment.
+
+    >>> from_toml(to_toml(Experiment(seed=3))).seed
+    3
+    """
     return tomli_w.dumps(_without_none(to_plain(experiment)))
 
 
 def from_toml(text: str, source: str = "the TOML text") -> Experiment:
+    """The experiment that a TOML text describes; keys left out have their defaults.
+
+    Args:
+        text: the TOML.
+        source: what error messages call it.
+
+    Returns:
+        The experiment.
+
+    Raises:
+        ConfigError: it names the key that is wrong and, if it is misspelt, the nearest one.
+    """
     try:
         plain = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -130,6 +176,17 @@ def from_toml(text: str, source: str = "the TOML text") -> Experiment:
 
 
 def read_toml(path: Path | str) -> Experiment:
+    """The experiment that a TOML file describes.
+
+    Args:
+        path: the file.
+
+    Returns:
+        The experiment.
+
+    Raises:
+        ConfigError: the file cannot be read, or what is in it is wrong.
+    """
     file = Path(path)
     try:
         text = file.read_text()

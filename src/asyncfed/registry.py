@@ -40,7 +40,13 @@ _loaded_entry_points = False
 
 
 def declare_part(name: str, protocol: type[Any], default: type[Config] | None = None) -> None:
-    """Say that fields annotated with `protocol` hold parts of this name. Called once, beside the protocol."""
+    """Say that fields annotated with `protocol` hold parts of this name. Called once, beside the protocol.
+
+    Args:
+        name: what parts of this sort are called.
+        protocol: what they satisfy; it must be `runtime_checkable`.
+        default: what a table without a `kind` stands for; None if there must be one.
+    """
     _parts[name] = _part_of_protocol[protocol] = Part(name, protocol, default)
 
 
@@ -79,13 +85,31 @@ def register(name: str) -> Callable[[C], C]:
 
 
 def kinds(name: str) -> dict[str, type[Config]]:
-    """All registered parts of this name by kind, those of installed packages included."""
+    """All registered parts of one sort, those of installed packages included.
+
+    Args:
+        name: the sort, such as "strategy".
+
+    Returns:
+        The classes by kind.
+    """
     _load_entry_points()
     return dict(_part(name).members)
 
 
 def find(name: str, kind: str) -> type[Config]:
-    """The part of this name and kind; a `ConfigError` suggests the nearest kind if there is none."""
+    """A registered part.
+
+    Args:
+        name: the sort, such as "strategy".
+        kind: its tag.
+
+    Returns:
+        The class.
+
+    Raises:
+        ConfigError: there is none; it suggests the nearest kind.
+    """
     member = _find(_part(name), kind)
     if member is None:
         raise ConfigError(f'There is no {name} of kind "{kind}". {did_you_mean(kind, kinds(name))}')
@@ -93,7 +117,14 @@ def find(name: str, kind: str) -> type[Config]:
 
 
 def part_members(protocol: Any) -> list[type[Config]] | None:
-    """The registered classes that a field annotated with `protocol` may hold; None if it is no part."""
+    """What a field of an experiment may hold.
+
+    Args:
+        protocol: the field's annotation.
+
+    Returns:
+        The registered classes, or None if fields of this annotation hold no parts.
+    """
     part = _part_of_protocol.get(protocol) if isinstance(protocol, type) else None
     if part is None:
         return None
@@ -101,7 +132,18 @@ def part_members(protocol: Any) -> list[type[Config]] | None:
 
 
 def from_plain(plain: Any, kind: type[T]) -> T:
-    """Like `core.record.from_plain`, for records with registered parts in them. Raises `ValidationError`."""
+    """Make a record that has registered parts in it from plain values.
+
+    Args:
+        plain: dicts, lists, numbers and strings, as TOML or JSON give them.
+        kind: the record's class, or the protocol of a part.
+
+    Returns:
+        The record.
+
+    Raises:
+        ValidationError: it names the path of what is wrong.
+    """
     return convert(plain, kind, _decode_part)
 
 

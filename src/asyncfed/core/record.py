@@ -42,7 +42,15 @@ else:
 
 
 def replace(record: T, **changes: Any) -> T:
-    """A copy with some fields changed, checked like a new one."""
+    """A copy with some fields changed, checked like a new one.
+
+    Args:
+        record: any `Record` or `Config`, such as an experiment or a strategy.
+        changes: fields by name.
+
+    Returns:
+        The copy; `record` itself never changes.
+    """
     return msgspec.structs.replace(record, **changes)  # type: ignore[type-var]
 
 

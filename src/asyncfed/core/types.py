@@ -90,7 +90,14 @@ class Budget(Config):
 
 
 class Dispatch(Record):
-    """A ticket that is out: this client trains from model version `base_version`. Made only by `Server`."""
+    """A ticket that is out. Made only by `Server`.
+
+    Args:
+        ticket: its number, counted from 0 over the whole run.
+        client: who trains.
+        base_version: the model's version that the client starts from.
+        work: what the client is asked to do, at the rate of the moment.
+    """
 
     ticket: int
     client: int
@@ -99,7 +106,16 @@ class Dispatch(Record):
 
 
 class Report(Record):
-    """What comes back with a finished ticket. Times are seconds; `duration` excludes waiting in the client's queue."""
+    """What comes back with a finished ticket.
+
+    Args:
+        ticket: the ticket's number.
+        client: who trained.
+        arrived_at: seconds of the run's clock.
+        duration: seconds that the work took, without waiting in the client's queue.
+        num_examples: the client's samples.
+        metrics: numbers by name that the client measured, or None.
+    """
 
     ticket: int
     client: int
@@ -110,7 +126,13 @@ class Report(Record):
 
 
 class Update(Record):
-    """An arrival as a strategy sees it. `staleness` is the number of versions merged since the download."""
+    """A report as a strategy sees it.
+
+    Args:
+        dispatch: the ticket.
+        report: what came back.
+        staleness: how many versions were merged since the client downloaded the model, 0 or more.
+    """
 
     dispatch: Dispatch
     report: Report
@@ -129,7 +151,13 @@ class Schedule(Protocol):
 
 
 class Train(Record):
-    """Decision: give this client a new ticket with this work, its rate set by `schedule` at the moment of dispatch."""
+    """Decision: give a client a new ticket.
+
+    Args:
+        client: who is to train.
+        work: what it is asked to do.
+        schedule: sets the work's rate at the moment of dispatch; None leaves it as it is.
+    """
 
     client: int
     work: Work
@@ -137,7 +165,12 @@ class Train(Record):
 
 
 class Combine(Record):
-    """Names a vector rule of `asyncfed.rules` and its settings for one merge, as `(name, value)` pairs."""
+    """A vector rule of `asyncfed.rules` by name, and its settings for one merge.
+
+    Args:
+        name: the rule's name.
+        settings: `(name, value)` pairs, in the order the rule expects.
+    """
 
     name: str
     settings: tuple[tuple[str, Any], ...] = ()
@@ -146,8 +179,13 @@ class Combine(Record):
 class Merge(Record):
     """Decision: `x <- keep * x + sum_i weights[i] * payload(tickets[i])`, or what `combiner` makes of them.
 
-    The payload is the client's `model`, or its `delta` from the model it started from. `ends_round` closes a round:
-    that is what "per round" means in every table and figure.
+    Args:
+        tickets: reported tickets, each merged or dropped once.
+        weights: one for each ticket, finite.
+        keep: what is kept of the model, finite.
+        of: the payload: the client's "model", or its "delta" from the model it started from.
+        combiner: a rule that sees the vectors, in place of the weighted sum.
+        ends_round: whether this closes a round; that is what "per round" means in every table and figure.
     """
 
     tickets: tuple[int, ...]
@@ -159,14 +197,23 @@ class Merge(Record):
 
 
 class Drop(Record):
-    """Decision: forget this reported ticket, and say why."""
+    """Decision: forget a reported ticket.
+
+    Args:
+        ticket: its number.
+        reason: a sentence for the journal.
+    """
 
     ticket: int
     reason: str
 
 
 class Stop(Record):
-    """Decision: end the run, and say why."""
+    """Decision: end the run.
+
+    Args:
+        reason: a sentence for the journal and the user.
+    """
 
     reason: str
 

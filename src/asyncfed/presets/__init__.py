@@ -1,0 +1,24 @@
+"""Ready-made experiments, and strategies, delays, data and problems by name."""
+
+from asyncfed.presets.named_delays import DELAYS, delays_named
+from asyncfed.presets.named_strategies import STRATEGIES, Rate, strategy_like, strategy_named
+from asyncfed.presets.paper_experiments import PRESETS, Reading, preset, regression, svm
+from asyncfed.presets.table_experiments import BUILT_IN, PROBLEMS, table, table_strategy
+
+__all__ = [
+    "BUILT_IN",
+    "DELAYS",
+    "PRESETS",
+    "PROBLEMS",
+    "STRATEGIES",
+    "Rate",
+    "Reading",
+    "delays_named",
+    "preset",
+    "regression",
+    "strategy_like",
+    "strategy_named",
+    "svm",
+    "table",
+    "table_strategy",
+]

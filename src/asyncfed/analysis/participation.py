@@ -53,8 +53,8 @@ def predicted_participation(experiment: Experiment, num_examples: NDArray[np.int
             f"{type(strategy).__name__} does not say how it dispatches, so participation has no formula. Give it the "
             "properties of asyncfed.strategies.Dispatching, or simulate it."
         )
-    exact = isinstance(delays, PredictableDelays)
-    if num_examples is None and (not exact or delays.depends_on_examples):
+    needs_examples = delays.depends_on_examples if isinstance(delays, PredictableDelays) else True
+    if num_examples is None and needs_examples:
         num_examples = np.diff(experiment.clients().offsets)
     means = expected_durations(delays, clients, experiment.seed, strategy.work, num_examples)
     policy, sampler = strategy.dispatch, strategy.sampler

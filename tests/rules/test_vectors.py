@@ -14,7 +14,7 @@ from asyncfed.strategies import AFL, FedAsync, FedAvg, FedBuff, PublishedScripts
 
 
 def handed(vectors, ticket, client=0, model=None):
-    start = vectors.hand_out(Dispatch(ticket, client, 0, Work()))
+    start = vectors.dispatch(Dispatch(ticket, client, 0, Work()))
     if model is not None:
         vectors.trained[ticket] = np.array(model, dtype=float)
     return start
@@ -53,7 +53,7 @@ def test_what_is_merged_or_forgotten_is_not_kept():
         handed(vectors, ticket, 0, [1.0])
     vectors.merge(Merge((0,), (1.0,)))
     vectors.forget(1)
-    assert list(vectors.handed_out) == list(vectors.client_of) == list(vectors.trained) == [2]
+    assert list(vectors.starts) == list(vectors.client_of) == list(vectors.trained) == [2]
 
 
 def test_an_unknown_rule_is_the_strategys_fault():
@@ -93,7 +93,7 @@ class Mover:
             self.vectors.forget(ticket)
         else:
             shift = np.array([chance.unit(), chance.unit(), -chance.unit()])
-            self.vectors.trained[ticket] = self.vectors.handed_out[ticket] * 0.9 + shift
+            self.vectors.trained[ticket] = self.vectors.starts[ticket] * 0.9 + shift
             if dispatch.work.start == "own":
                 self.vectors.own[dispatch.client] = self.vectors.trained[ticket]
             outputs = self.server.receive(Report(ticket, dispatch.client, 0.0, 1.0, dispatch.client + 1))
@@ -103,7 +103,7 @@ class Mover:
         for output in outputs:
             if isinstance(output, Dispatch):
                 own = self.vectors.own.get(output.client, np.ones(3)) if output.work.start == "own" else None
-                self.vectors.hand_out(output, own)
+                self.vectors.dispatch(output, own)
             elif isinstance(output, Merge):
                 self.vectors.merge(output)
             elif isinstance(output, Drop):

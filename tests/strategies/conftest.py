@@ -29,7 +29,7 @@ class HandRun:
 
     def start_of(self, client):
         """The model the client was handed."""
-        return self.vectors.handed_out[self.ticket_of(client)].item()
+        return self.vectors.starts[self.ticket_of(client)].item()
 
     def arrive(self, client, model, duration=1.0):
         """(staleness at arrival, what was decided about reports, the server's model afterwards)."""
@@ -66,7 +66,7 @@ class HandRun:
         for output in outputs:
             if isinstance(output, Dispatch):
                 own = self.vectors.own.get(output.client, np.zeros(1)) if output.work.start == "own" else None
-                self.vectors.hand_out(output, own)
+                self.vectors.dispatch(output, own)
             elif isinstance(output, Merge):
                 said.append("merge")
                 self.merges.append(output)

@@ -43,7 +43,7 @@ class RandomRun:
     def report(self, ticket):
         dispatch = self.server.outstanding[ticket]
         shift = np.array([(37 * ticket) % 64 - 32.0, ticket % 8])
-        self.vectors.trained[ticket] = self.vectors.handed_out[ticket] + shift
+        self.vectors.trained[ticket] = self.vectors.starts[ticket] + shift
         examples = self.server.num_examples(dispatch.client)
         return self.server.receive(Report(ticket, dispatch.client, 0.0, 1.0, examples))
 
@@ -51,7 +51,7 @@ class RandomRun:
         for output in outputs:
             if isinstance(output, Dispatch):
                 self.base[output.ticket] = output.base_version
-                self.vectors.hand_out(output)
+                self.vectors.dispatch(output)
             elif isinstance(output, Merge):
                 self.staleness_at_merge += [self.version - self.base[ticket] for ticket in output.tickets]
                 self.version += 1

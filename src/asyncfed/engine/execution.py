@@ -160,10 +160,10 @@ class Execution:
             self._work, self._work_detail = work, self._interned(work)
         self.dispatches[ticket] = dispatch
         if work.start == "server":
-            self.vectors.hand_out(dispatch)
+            self.vectors.dispatch(dispatch)
             self.ledger.bytes_down += self.ledger.model_bytes
         else:
-            self.vectors.hand_out(dispatch, self._own_start(client))
+            self.vectors.dispatch(dispatch, self._own_start(client))
         journal = self.journal
         seq = journal.next_seq
         journal.next_seq = seq + 1

@@ -1,6 +1,6 @@
 """Training done late and together.
 
-What a dispatched client computes depends only on the model it was handed, so nothing is trained until the first of the
+What a dispatched client computes depends only on the model it starts from, so nothing is trained until the first of the
 pending trainings is needed; then all of them are, in one call that uses every thread. The results are those of
 training one by one, to the last bit.
 """
@@ -16,7 +16,14 @@ from asyncfed.rules import Vectors
 
 
 class LateTraining:
-    """`pending` holds the dispatches still to be trained; `train_all` puts their models into `vectors.trained`."""
+    """`pending` holds the dispatches still to be trained; `train_all` puts their models into `vectors.trained`.
+
+    Args:
+        problem: what is trained.
+        vectors: where the models that trainings start from are, and where the trained ones go.
+        seed: the run's; each training's draws are keyed by it, the client and the ticket.
+        threads: threads to train with, 1 or more.
+    """
 
     def __init__(self, problem: Problem, vectors: Vectors, seed: int, threads: int) -> None:
         self.key = purpose_key(seed, "train")
@@ -26,13 +33,14 @@ class LateTraining:
         self.pending: dict[int, Dispatch] = {}
 
     def train_all(self) -> None:
-        handed_out, key, trained = self._vectors.handed_out, self.key, self._vectors.trained
-        # Tickets that were lost meanwhile are no longer handed out.
-        pending = [dispatch for ticket, dispatch in self.pending.items() if ticket in handed_out]
+        """Train what is pending, in one call."""
+        start_of, key, trained = self._vectors.starts, self.key, self._vectors.trained
+        # Tickets that were lost meanwhile have no start any more.
+        pending = [dispatch for ticket, dispatch in self.pending.items() if ticket in start_of]
         starts, clients, works, keys = [], [], [], []
         for dispatch in pending:
             ticket, client = dispatch.ticket, dispatch.client
-            starts.append(handed_out[ticket])
+            starts.append(start_of[ticket])
             clients.append(client)
             works.append(dispatch.work)
             keys.append(draw_key(key, client, ticket))

@@ -22,26 +22,26 @@ SMALL = 2_500_000
 """Multiply-adds (about 1 ms) below which waking another thread costs more than it saves."""
 
 
-class Crew:
+class ThreadGroup:
     """Threads that stay, because starting one takes longer than most calls. They hold no state between calls."""
 
     def __init__(self, size: int) -> None:
-        self._members: list[Thread] = []
-        self.pool = ThreadPoolExecutor(size, "asyncfed-kernel", lambda: self._members.append(current_thread()))
+        self._threads: list[Thread] = []
+        self.pool = ThreadPoolExecutor(size, "asyncfed-kernel", lambda: self._threads.append(current_thread()))
 
     def is_alive(self) -> bool:
-        """False in a process forked from the one that started the threads: a fork copies the crew without them."""
-        return all(member.is_alive() for member in self._members)
+        """False in a process forked from the one that started the threads: a fork does not copy threads."""
+        return all(thread.is_alive() for thread in self._threads)
 
 
-_crews: dict[int, Crew] = {}
+_groups: dict[int, ThreadGroup] = {}
 
 
-def _crew_of(size: int) -> Crew:
-    crew = _crews.get(size)
-    if crew is None or not crew.is_alive():
-        crew = _crews[size] = Crew(size)
-    return crew
+def _group_of(size: int) -> ThreadGroup:
+    group = _groups.get(size)
+    if group is None or not group.is_alive():
+        group = _groups[size] = ThreadGroup(size)
+    return group
 
 
 def split_evenly(costs: NDArray[Any], parts: int) -> list[tuple[int, int]]:
@@ -69,11 +69,11 @@ def run_split(run: Callable[[int, int], None], costs: NDArray[Any], threads: int
         run(0, count)
         return
     own, *others = split_evenly(costs, threads)
-    pool = _crew_of(threads - 1).pool
-    handed_out = [pool.submit(run, first, last) for first, last in others]
+    pool = _group_of(threads - 1).pool
+    elsewhere = [pool.submit(run, first, last) for first, last in others]
     try:
         run(*own)
     finally:
-        wait(handed_out)
-    for part in handed_out:
+        wait(elsewhere)
+    for part in elsewhere:
         part.result()

@@ -193,7 +193,7 @@ class LiveSession:
         vectors = self._execution.vectors
         model = self._journal.payload(ticket, self._dtype)
         vectors.trained[ticket] = model
-        self._records.norms.add(change_norm(model, vectors.handed_out[ticket]))
+        self._records.norms.add(change_norm(model, vectors.starts[ticket]))
 
     def _record_input(self, row: Row) -> None:
         """Repeat what the session itself had recorded at an event of the journal."""
@@ -230,7 +230,7 @@ class LiveSession:
             params,
             self._limits,
             records.norms,
-            start=self._execution.vectors.handed_out[ticket],
+            start=self._execution.vectors.starts[ticket],
             num_examples=server.num_examples(client),
             seconds_out=self._execution.now - records.dispatched_at[ticket],
         )
@@ -310,7 +310,7 @@ class LiveSession:
     def make_task(self, dispatch: Dispatch) -> tuple[Task, np.ndarray]:
         """What is sent for a ticket in flight: its task, and the model to start from. Never change the latter."""
         ticket = dispatch.ticket
-        params = self._execution.vectors.handed_out[ticket]
+        params = self._execution.vectors.starts[ticket]
         key = draw_key(self._train_key, dispatch.client, ticket)
         return Task(self.name, ticket, dispatch.base_version, dispatch.work, key, dtype_name(params.dtype)), params
 

@@ -96,6 +96,7 @@ class LatestAverage:
     name = "latest_average"
 
     def init(self, params: np.ndarray) -> LatestMemory:
+        """No slots yet; `params` is the origin x0."""
         return LatestMemory(params)
 
     def apply(
@@ -107,6 +108,7 @@ class LatestAverage:
         clients: Sequence[int],
         settings: Sequence[tuple[str, Any]],
     ) -> tuple[np.ndarray, LatestMemory, dict[str, float]]:
+        """Move the slots of these clients, and the mean with them."""
         (_, shares), (_, total), (_, forget), *more = settings
         anew = total != memory.total
         if more:
@@ -131,6 +133,7 @@ class LatestAverage:
         return params, memory, {}
 
     def dump(self, memory: LatestMemory) -> Arrays:
+        """The memory as named arrays."""
         return {
             "origin": memory.origin,
             "slots": memory.slots[: len(memory.shares)],
@@ -140,6 +143,7 @@ class LatestAverage:
         }
 
     def load(self, arrays: Arrays) -> LatestMemory:
+        """The inverse of `dump`."""
         memory = LatestMemory(arrays["origin"])
         memory.slots, memory.shares = arrays["slots"].copy(), arrays["shares"].tolist()
         memory.row_of = {client: row for row, client in enumerate(arrays["clients"].tolist())}

@@ -1,4 +1,4 @@
-"""The vectors of a run: the model, the copies handed out, the payloads that wait, and the memories of the rules.
+"""The vectors of a run: the model, what tickets start from, the trained models that wait, and the rules' memories.
 
 The server decides in numbers; this carries the decisions out. It neither trains nor keeps time, so the simulator, a
 replay and a live engine all use it.
@@ -19,7 +19,11 @@ COMBINERS: dict[str, Combiner] = {rule.name: rule for rule in [LatestAverage()]}
 class Vectors:
     """`params` is never changed in place: whoever holds a version of the model keeps it.
 
-    `own` holds each client's own model where the work asks for it (`start = "own"`).
+    `starts`, `trained` and `client_of` are by ticket: the model that it starts from, the model that it arrived at, and
+    whose it is. `own` holds each client's own model where the work wants it (`start = "own"`).
+
+    Args:
+        params: the first model.
     """
 
     def __init__(self, params: np.ndarray) -> None:
@@ -28,21 +32,21 @@ class Vectors:
         self._add_step, self._mix = add_step, mix
         self.params = params
         self.own: dict[int, np.ndarray] = {}
-        self.handed_out: dict[int, np.ndarray] = {}
+        self.starts: dict[int, np.ndarray] = {}
         self.trained: dict[int, np.ndarray] = {}
         self.client_of: dict[int, int] = {}
         self._memories: dict[str, object] = {}
 
-    def hand_out(self, dispatch: Dispatch, own_start: np.ndarray | None = None) -> np.ndarray:
+    def dispatch(self, dispatch: Dispatch, own_start: np.ndarray | None = None) -> np.ndarray:
         """Remember which model this ticket starts from: the present one, or the client's own."""
         start = self.params if own_start is None else own_start
-        self.handed_out[dispatch.ticket] = start
+        self.starts[dispatch.ticket] = start
         self.client_of[dispatch.ticket] = dispatch.client
         return start
 
     def forget(self, ticket: int) -> None:
         """A ticket was lost or dropped."""
-        del self.handed_out[ticket], self.client_of[ticket]
+        del self.starts[ticket], self.client_of[ticket]
         self.trained.pop(ticket, None)
 
     def merge(self, merge: Merge) -> None:
@@ -53,7 +57,7 @@ class Vectors:
         keep = merge.keep
         for ticket, weight in zip(merge.tickets, merge.weights, strict=True):
             del self.client_of[ticket]
-            model, start = self.trained.pop(ticket), self.handed_out.pop(ticket)
+            model, start = self.trained.pop(ticket), self.starts.pop(ticket)
             merged = np.empty_like(self.params)
             if merge.of == "model":
                 self._mix(self.params, keep, model, weight, merged)
@@ -67,7 +71,7 @@ class Vectors:
         name, clients, payloads = combine.name, [], []
         for ticket in merge.tickets:
             clients.append(self.client_of.pop(ticket))
-            model, start = self.trained.pop(ticket), self.handed_out.pop(ticket)
+            model, start = self.trained.pop(ticket), self.starts.pop(ticket)
             payloads.append(model if merge.of == "model" else model - start)
         memory = self._memories.get(name)
         if memory is None:
@@ -83,13 +87,13 @@ class Vectors:
         arrays: Arrays = {"params": self.params}
         models: dict[int, int] = {}
         distinct: list[np.ndarray] = []
-        for model in self.handed_out.values():
+        for model in self.starts.values():
             if id(model) not in models:
                 models[id(model)] = len(distinct)
                 distinct.append(model)
-        arrays["tickets"] = np.array(list(self.handed_out), np.int64)
+        arrays["tickets"] = np.array(list(self.starts), np.int64)
         arrays["ticket_clients"] = np.array(list(self.client_of.values()), np.int64)
-        arrays["ticket_models"] = np.array([models[id(m)] for m in self.handed_out.values()], np.int64)
+        arrays["ticket_models"] = np.array([models[id(m)] for m in self.starts.values()], np.int64)
         arrays["models"] = _stack(distinct, self.params)
         arrays["trained_tickets"] = np.array(list(self.trained), np.int64)
         arrays["trained"] = _stack(list(self.trained.values()), self.params)
@@ -102,10 +106,11 @@ class Vectors:
 
     @classmethod
     def load(cls, arrays: Arrays) -> Vectors:
+        """The inverse of `dump`."""
         vectors = cls(arrays["params"])
         models = list(arrays["models"])
         tickets = arrays["tickets"].tolist()
-        vectors.handed_out = {t: models[m] for t, m in zip(tickets, arrays["ticket_models"].tolist(), strict=True)}
+        vectors.starts = {t: models[m] for t, m in zip(tickets, arrays["ticket_models"].tolist(), strict=True)}
         vectors.client_of = dict(zip(tickets, arrays["ticket_clients"].tolist(), strict=True))
         vectors.trained = dict(zip(arrays["trained_tickets"].tolist(), arrays["trained"], strict=True))
         vectors.own = dict(zip(arrays["own_clients"].tolist(), arrays["own"], strict=True))

@@ -26,9 +26,10 @@ class DriftMeter:
         self._threads = threads
 
     def measure(self, merge: Merge) -> None:
+        """Add the drift of this merge, which has not been carried out yet."""
         vectors = self._execution.vectors
         dispatches = [self._execution.dispatches[ticket] for ticket in merge.tickets]
-        starts = np.array([vectors.handed_out[ticket] for ticket in merge.tickets])
+        starts = np.array([vectors.starts[ticket] for ticket in merge.tickets])
         jobs = Jobs(
             starts,
             [d.client for d in dispatches],

@@ -35,7 +35,7 @@ OF_THE_SERVER = {
     *("api", "analysis", "certificates", "cli", "presets", "report", "reproduce", "rules", "runs", "sim", "store"),
     *("theory", "testing"),
 }
-ELSEWHERE = {"matplotlib", "pandas", "rich", "typer", "sqlite3", "torch", "sklearn", "pyarrow", "cryptography"}
+ELSEWHERE = {"matplotlib", "pandas", "rich", "typer", "torch", "sklearn", "pyarrow", "cryptography"}
 KERNELS = {"numba", "llvmlite", "scipy"}
 
 

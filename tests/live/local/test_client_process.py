@@ -66,7 +66,7 @@ OF_THE_SERVER = (
     *("analysis", "api", "certificates", "cli", "data", "delays", "engine", "experiment", "flower", "live.session"),
     *("presets", "report", "rules", "runs", "sim", "store", "strategies", "theory"),
 )
-HEAVY = {"matplotlib", "pandas", "rich", "typer", "sqlite3", "torch", "sklearn", "pyarrow", "scipy.stats"}
+HEAVY = {"matplotlib", "pandas", "rich", "typer", "torch", "sklearn", "pyarrow", "scipy.stats"}
 
 
 def test_clients_are_forked_from_a_process_that_has_loaded_what_they_need_and_no_more():

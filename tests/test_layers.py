@@ -44,7 +44,7 @@ ROOMS = {
         *BOTTOM,
         *("strategies", "problems", "data", "theory", "engine", "experiment", "runs", "analysis"),
     },
-    "report": {*BOTTOM, "store", "analysis"},
+    "report": {*BOTTOM, "store", "analysis", "certificates"},
     "flower": {*BOTTOM, "strategies", "data", "problems", "store", "live", "engine", "experiment", "runs"},
     "testing": {*BOTTOM, "problems", "delays", "strategies"},
     "api": {

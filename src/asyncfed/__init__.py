@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from asyncfed import data, delays, errors, presets, problems, strategies, testing, theory
     from asyncfed.analysis.comparison import Comparison, compare
-    from asyncfed.api import Run, load, register, resume, run, run_live, verify, what_if
-    from asyncfed.certificates.certificate import Certificate, certify
+    from asyncfed.api import Run, certify, load, register, resume, run, run_live, verify, what_if
+    from asyncfed.certificates.certificate import Certificate
     from asyncfed.core.record import Config, Record, replace
     from asyncfed.core.types import (
         Action,
@@ -61,8 +61,8 @@ if TYPE_CHECKING:
 
 _NAMES_IN = {
     "asyncfed.analysis.comparison": ("Comparison", "compare"),
-    "asyncfed.api": ("Run", "load", "register", "resume", "run", "run_live", "verify", "what_if"),
-    "asyncfed.certificates.certificate": ("Certificate", "certify"),
+    "asyncfed.api": ("Run", "certify", "load", "register", "resume", "run", "run_live", "verify", "what_if"),
+    "asyncfed.certificates.certificate": ("Certificate",),
     "asyncfed.core.record": ("Config", "Record", "replace"),
     "asyncfed.core.types": (
         "Action",

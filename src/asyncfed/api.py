@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from pandas import DataFrame
 
-    from asyncfed.certificates.certificate import Certificate
+    from asyncfed.report.figures.certificate_figure import DrawableCertificate
     from asyncfed.report.figures.client_figure import DrawableClientTable
     from asyncfed.theory.bias import Bias
 
@@ -51,15 +51,16 @@ class Run(RecordedRun):
     ('finished', [1, 2])
     """
 
-    def certificate(self) -> Certificate:
+    def certificate(self) -> DrawableCertificate:
         """What is guaranteed for this run beside what it did.
 
         Returns:
             The certificate: which theorems apply, their bounds, and the run's own path beside them.
         """
         from asyncfed.certificates.certificate import certificate_of
+        from asyncfed.report.figures.certificate_figure import DrawableCertificate
 
-        return certificate_of(self)
+        return DrawableCertificate.of(certificate_of(self))
 
     def bias(self) -> Bias:
         """How much each client's updates counted, and what that did to the optimum.
@@ -299,6 +300,44 @@ def verify(
     return verification.verify(path, experiment=experiment, problem=problem, threads=threads, watch=watch)
 
 
+def certify(
+    experiment: Experiment,
+    *,
+    seeds: int = 5,
+    problem: Problem | None = None,
+    threads: int | None = None,
+    watch: Callable[[int], None] | None = None,
+) -> DrawableCertificate:
+    """What is guaranteed for an experiment, beside what `seeds` runs of it do on the same data.
+
+    The data stay those of the experiment's seed while clients' draws, batches and delays change from run to run, for
+    that is what the theorems' expectations are over.
+
+    Args:
+        experiment: what is certified.
+        seeds: how many runs, 0 or more; with 0 nothing is run, and the certificate says what is known before.
+        problem: the linear problem to learn; None for the one the experiment describes.
+        threads: how many threads compute, 1 or more (None: all cores); changes the speed and nothing else.
+        watch: called with the number of finished runs after each.
+
+    Returns:
+        The certificate; `ok` is False if a measurement lies outside a bound.
+
+    Raises:
+        ConfigError: `seeds` is negative, or the problem is not a linear model.
+
+    >>> import asyncfed as af
+    >>> certificate = af.certify(af.presets.regression(rounds=2), seeds=1)
+    >>> certificate.ok, [g.name for g in certificate.applying]
+    (True, [])
+    """
+    from asyncfed.certificates import certificate as certificates
+    from asyncfed.report.figures.certificate_figure import DrawableCertificate
+
+    found = certificates.certify(experiment, seeds=seeds, problem=problem, threads=threads, watch=watch)
+    return DrawableCertificate.of(found)
+
+
 def what_if(
     path: Path | str, strategies: Mapping[str, Strategy], *, problem: Problem | None = None, threads: int | None = None
 ) -> dict[str, Run]:
@@ -320,4 +359,4 @@ def what_if(
     return {label: _public(each) for label, each in found.items()}
 
 
-__all__ = ["Run", "TableName", "load", "register", "resume", "run", "run_live", "verify", "what_if"]
+__all__ = ["Run", "TableName", "certify", "load", "register", "resume", "run", "run_live", "verify", "what_if"]

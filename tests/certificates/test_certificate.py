@@ -9,7 +9,6 @@ from asyncfed.certificates import certify, with_theory_rate
 from asyncfed.core.record import Config
 from asyncfed.core.types import Combine, Merge, Train
 from asyncfed.errors import ConfigError, JournalError
-from asyncfed.report.figures.certificate_figure import draw_certificate
 from asyncfed.rules.vectors import COMBINERS
 from asyncfed.strategies.discounts import Polynomial
 
@@ -298,7 +297,7 @@ def test_a_run_gives_its_own_certificate(tmp_path):
     found = af.load(tmp_path / "run.sqlite").certificate()
     assert len(found.runs) == 1
     assert applying(found) == {"M"}
-    assert draw_certificate(found).axes
+    assert found.plot().axes
 
 
 class TestProblemsOfOnesOwn:

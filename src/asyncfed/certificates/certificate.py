@@ -117,24 +117,7 @@ def certify(
     threads: int | None = None,
     watch: Callable[[int], None] | None = None,
 ) -> Certificate:
-    """What is guaranteed for an experiment, beside what `seeds` runs of it do on the same data.
-
-    The data stay those of the experiment's seed while clients' draws, batches and delays change from run to run, for
-    that is what the theorems' expectations are over.
-
-    Args:
-        experiment: what is certified.
-        seeds: how many runs, 0 or more; with 0 nothing is run, and the certificate says what is known before.
-        problem: the linear problem to learn; None for the one the experiment describes.
-        threads: how many threads compute, 1 or more (None: all cores); changes the speed and nothing else.
-        watch: called with the number of finished runs after each.
-
-    Returns:
-        The certificate; `ok` is False if a measurement lies outside a bound.
-
-    Raises:
-        ConfigError: `seeds` is negative, or the problem is not a linear model.
-    """
+    """What is guaranteed for an experiment, beside what `seeds` runs of it do; see `asyncfed.certify`."""
     if seeds < 0:
         raise ConfigError(f"seeds is {seeds}; it must be 0 (do not run) or more.")
     problem = experiment.problem() if problem is None else linear_problem(problem)

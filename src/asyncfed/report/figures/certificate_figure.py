@@ -7,16 +7,29 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from asyncfed.certificates.certificate import Certificate
 from asyncfed.report.figures.figure_data import FigureData, Panel, Series
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from asyncfed.certificates import Certificate
     from asyncfed.theory.guarantee import Guarantee
 
 MOST_POINTS = 400
 MEASURED = "measured"
+
+
+class DrawableCertificate(Certificate):
+    """A certificate that draws itself, for those who type `certificate.plot()`."""
+
+    @classmethod
+    def of(cls, certificate: Certificate) -> DrawableCertificate:
+        """The same certificate, drawable."""
+        return cls(**vars(certificate))
+
+    def plot(self) -> Figure:
+        """A Matplotlib figure: guaranteed and measured, distance and objective gap, and the client drift."""
+        return draw_certificate(self)
 
 
 def draw_certificate(certificate: Certificate) -> Figure:

@@ -66,7 +66,7 @@ class DataSource(Protocol):
     """The `data` of an experiment; `asyncfed.register("data")` makes a source of your own known by its kind.
 
     >>> import numpy as np
-    >>> from asyncfed.core.record import Config
+    >>> from asyncfed import Config
     >>> from asyncfed.data import Table, prepare_table
     >>> class Line(Config, tag_field="kind", tag="line"):
     ...     slope: float = 2.0

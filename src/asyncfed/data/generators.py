@@ -75,10 +75,8 @@ class PaperRegression(_UniformDesign, tag_field="kind", tag="paper_regression"):
     Args:
         num_samples: rows of all clients together, at least 1.
         num_features: features of a row, at least 1.
-        low: the least feature, below `high`.
-        high: features are drawn uniformly from [low, high).
-        weight_low: the least weight, at most `weight_high`.
-        weight_high: weights are drawn uniformly from [weight_low, weight_high).
+        low, high: features are drawn uniformly from [low, high), low below high.
+        weight_low, weight_high: weights are drawn uniformly from [weight_low, weight_high).
         bias: the response where all features are 0, finite.
         noise: standard deviation of the noise, 0 or more.
 
@@ -115,10 +113,8 @@ class PaperClassification(_UniformDesign, tag_field="kind", tag="paper_classific
     Args:
         num_samples: rows of all clients together, at least 1.
         num_features: features of a row, at least 1.
-        low: the least feature, below `high`.
-        high: features are drawn uniformly from [low, high).
-        weight_low: the least weight, at most `weight_high`.
-        weight_high: weights are drawn uniformly from [weight_low, weight_high).
+        low, high: features are drawn uniformly from [low, high), low below high.
+        weight_low, weight_high: weights are drawn uniformly from [weight_low, weight_high).
         bias: the response where all features are 0, finite.
 
     >>> table = PaperClassification(num_samples=4, num_features=2).generate(seed=1)

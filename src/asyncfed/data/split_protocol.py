@@ -31,7 +31,7 @@ class Assignment:
 class Split(Protocol):
     """What a split is; `asyncfed.register("split")` makes one of your own known by its kind.
 
-    >>> from asyncfed.core.record import Config
+    >>> from asyncfed import Config
     >>> class Alternating(Config, tag_field="kind", tag="alternating"):
     ...     claimed_skew = frozenset()
     ...

@@ -25,7 +25,7 @@ _normal_quantile = NormalDist().inv_cdf
 class Distribution(Protocol):
     """What a distribution is; `asyncfed.register("distribution")` makes one of your own known by its kind.
 
-    >>> from asyncfed.core.record import Config
+    >>> from asyncfed import Config
     >>> class Triangular(Config, tag_field="kind", tag="triangular"):
     ...     highest: float
     ...     is_constant = False

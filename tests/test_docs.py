@@ -16,6 +16,7 @@ import pytest
 from asyncfed.cli import app as cli
 from asyncfed.core.record import Config
 from asyncfed.experiment import Experiment
+from asyncfed.registry import part_members
 
 ROOT = Path(__file__).parent.parent
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
@@ -104,6 +105,9 @@ def test_examples_print_what_lies_beside_them(path, tmp_path):
 
 
 def configs_in(annotation):
+    members = part_members(annotation)
+    if members is not None:
+        return [member for member in members if member.__module__.startswith("asyncfed.")]
     if isinstance(annotation, type) and issubclass(annotation, Config):
         return [annotation]
     return [found for part in get_args(annotation) for found in configs_in(part)]

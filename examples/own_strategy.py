@@ -1,49 +1,45 @@
-"""A strategy of your own in one file, checked, and then run.
+"""A strategy of your own in one file: checked, run, and written to TOML like a shipped one.
 
     python examples/own_strategy.py
 
-A server that merges on arrival hears fast clients more often, and so leans towards their data. This strategy counts
-whom it has heard and lets each arrival weigh the more, the rarer its client:
+A server that merges on arrival merges fast clients more often, and so leans towards their data. This strategy counts
+the updates of each client and lets an update weigh the more, the rarer its client:
 
     x = x + (1/J) min(largest, mean_c m_c / m_i) (w_i - w_base)      m_c the updates of client c, this one included
 
 The clients' relations between features and target differ here, and two in ten clients are twenty times slower.
 """
 
+from typing import ClassVar
+
 import numpy as np
 
 import asyncfed as af
-from asyncfed.core.record import Config, Record
-from asyncfed.core.types import Merge, Train
+from asyncfed.strategies import KeepBusy, SamplerState
 from asyncfed.testing import check_strategy
 
 
-class State(Record):
+class State(SamplerState):
     """What the strategy must remember between two arrivals. It goes in and comes out, so that it can be saved."""
 
     merges: tuple[tuple[int, int], ...] = ()  # (client, number of its updates)
     merged_this_round: int = 0
 
 
-class Balanced(Config):
-    """A frozen value of settings. It sees who, how stale and how many; it never sees a vector."""
+@af.register("strategy")
+class Balanced(KeepBusy, af.Config, tag_field="kind", tag="balanced"):
+    """A frozen value of settings. It sees who, how stale and how many; it never sees a vector.
+
+    `KeepBusy` keeps `concurrency` tickets out; all that is left to say is what an update counts.
+    """
 
     concurrency: int = 5
     largest: float = 20.0
+    sampler: af.Sampler = af.UniformIdle()
     work: af.Work = af.Work()
+    schedule: af.Schedule = af.ConstantRate()
 
-    @property
-    def state_type(self):
-        return State
-
-    def check(self, num_clients):
-        if not 1 <= self.concurrency <= num_clients:
-            raise af.errors.ConfigError(
-                f"concurrency is {self.concurrency}; it must be from 1 to the {num_clients} clients."
-            )
-
-    def start(self, view):
-        return State(), self._refill(view)
+    state_class: ClassVar[type] = State
 
     def on_update(self, state, update, view):
         client = update.report.client
@@ -53,22 +49,9 @@ class Balanced(Config):
         weight = min(self.largest, mean / merges[client]) / self.concurrency
         count = state.merged_this_round + 1
         ends_round = count == self.concurrency
-        merge = Merge((update.report.ticket,), (weight,), keep=1.0, of="delta", ends_round=ends_round)
-        return State(tuple(merges.items()), 0 if ends_round else count), [merge, *self._refill(view)]
-
-    def on_lost(self, state, dispatch, view):
-        return state, self._refill(view)
-
-    def on_join(self, state, client, view):
-        return state, self._refill(view)
-
-    def on_leave(self, state, client, view):
-        return state, []
-
-    def _refill(self, view):
-        idle = [view.idle[i] for i in range(len(view.idle))]
-        view.rng.shuffle(idle)
-        return [Train(client, self.work) for client in idle[: max(0, self.concurrency - view.in_flight)]]
+        merge = af.Merge((update.report.ticket,), (weight,), keep=1.0, of="delta", ends_round=ends_round)
+        after = State(state.sampling, tuple(merges.items()), 0 if ends_round else count)
+        return self.refill(after, view, [merge])
 
 
 check_strategy(Balanced(concurrency=3))
@@ -87,3 +70,6 @@ comparison = af.compare(base, rivals, seeds=range(6), workers=1)
 for name in rivals:
     final = [run.evaluations["distance"][-100:].mean() for run in comparison.runs[name].values()]
     print(f"{name:15} distance to the optimum, last 100 rounds of {len(final)} seeds: {np.mean(final):.2f}")
+
+described = af.to_toml(af.replace(base, strategy=rivals["balanced"]))
+print("read back from TOML:", af.from_toml(described).strategy == rivals["balanced"])

@@ -54,6 +54,13 @@ def replace(record: T, **changes: Any) -> T:
     return msgspec.structs.replace(record, **changes)  # type: ignore[type-var]
 
 
+def with_field_type(record: type[T], name: str, kind: Any) -> type[T]:
+    """The record with this type for a field declared `Any`, so that `from_plain` makes what was written of it."""
+    made: Any = type(record)
+    typed: type[T] = made(record.__name__, (record,), {"__annotations__": {name: kind}}, kw_only=True)
+    return typed
+
+
 def leave_out(record: Any, name: str) -> None:
     """Set a field to UNSET, for use in `__post_init__` only. A field that is UNSET is not written down at all."""
     msgspec.structs.force_setattr(record, name, UNSET)

@@ -7,7 +7,15 @@ from asyncfed.strategies.afl import AFL
 from asyncfed.strategies.bounded_staleness import BoundedStaleness
 from asyncfed.strategies.cyclic import CyclicWeightTransfer
 from asyncfed.strategies.discounts import Discount, Hinge, NoDiscount, Polynomial
-from asyncfed.strategies.dispatch import Cohort, Dispatching, DispatchPolicy, KeepBusy, OneByOne
+from asyncfed.strategies.dispatch import (
+    Cohort,
+    CohortState,
+    Dispatching,
+    DispatchPolicy,
+    KeepBusy,
+    OneByOne,
+    SamplerState,
+)
 from asyncfed.strategies.fedasync import FedAsync
 from asyncfed.strategies.fedavg import FedAvg, fedprox
 from asyncfed.strategies.fedbuff import FedBuff
@@ -28,6 +36,7 @@ __all__ = [
     "AFL",
     "BoundedStaleness",
     "Cohort",
+    "CohortState",
     "ConstantRate",
     "CyclicWeightTransfer",
     "DelayAware",
@@ -46,6 +55,7 @@ __all__ = [
     "Polynomial",
     "PublishedScripts",
     "Sampler",
+    "SamplerState",
     "Schedule",
     "ShortestQueue",
     "ShuffledCycle",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, Generic, Literal
+from typing import Any, ClassVar, Literal
 
 from asyncfed.core.errors import ConfigError
 from asyncfed.core.record import Config, Record, replace
@@ -11,7 +11,7 @@ from asyncfed.core.types import Action, Combine, Dispatch, Merge, Payload, Sched
 from asyncfed.registry import register
 from asyncfed.strategies.bounded_staleness import WhenStale, check_bound, drop_stale, may_merge
 from asyncfed.strategies.discounts import Discount, Polynomial
-from asyncfed.strategies.dispatch import KeepBusy, Memory, check_between
+from asyncfed.strategies.dispatch import KeepBusy, check_between
 from asyncfed.strategies.fedasync import CountingState
 from asyncfed.strategies.latest_mean import insert, mean_of_latest, without
 from asyncfed.strategies.participation_weights import count_merge, participation_factor
@@ -26,7 +26,7 @@ class Held(Record):
     client: int
 
 
-class AFLState(CountingState[Memory], Generic[Memory]):
+class AFLState(CountingState):
     """Updates held back by the bound on staleness, and for "latest" who left and who joined.
 
     `departed` are clients of the mean that left since the last merge; `joined`, in order of number, are here but not in
@@ -106,7 +106,7 @@ class AFL(KeepBusy, Config, tag_field="kind", tag="afl"):
             )
         check_bound(self.max_staleness, self.when_stale)
 
-    def on_update(self, state: AFLState[Any], update: Update, view: View) -> tuple[AFLState[Any], Sequence[Action]]:
+    def on_update(self, state: AFLState, update: Update, view: View) -> tuple[AFLState, Sequence[Action]]:
         """Merge the update, unless it is too stale or has to wait."""
         report, bound, fraction = update.report, self.max_staleness, 1.0
         if bound is not None:
@@ -120,11 +120,11 @@ class AFL(KeepBusy, Config, tag_field="kind", tag="afl"):
                 fraction = self.damping.weight(late)
         return self._merge(state, (report.ticket,), (report.client,), (fraction,), view)
 
-    def on_lost(self, state: AFLState[Any], dispatch: Dispatch, view: View) -> tuple[AFLState[Any], Sequence[Action]]:
+    def on_lost(self, state: AFLState, dispatch: Dispatch, view: View) -> tuple[AFLState, Sequence[Action]]:
         """The lost ticket may have been what others waited for."""
         return self._release(state, view)
 
-    def on_join(self, state: AFLState[Any], client: int, view: View) -> tuple[AFLState[Any], Sequence[Action]]:
+    def on_join(self, state: AFLState, client: int, view: View) -> tuple[AFLState, Sequence[Action]]:
         """More tickets, if there were not clients enough."""
         if client in state.departed:
             state = replace(state, departed=without(state.departed, (client,)))
@@ -132,7 +132,7 @@ class AFL(KeepBusy, Config, tag_field="kind", tag="afl"):
             state = replace(state, joined=insert(state.joined, client))
         return self.refill(state, view, [], len(state.held))
 
-    def on_leave(self, state: AFLState[Any], client: int, view: View) -> tuple[AFLState[Any], Sequence[Action]]:
+    def on_leave(self, state: AFLState, client: int, view: View) -> tuple[AFLState, Sequence[Action]]:
         """Under "latest", the client's model is left out of the mean from the next merge on."""
         if client in state.joined:
             state = replace(state, joined=without(state.joined, (client,)))
@@ -140,7 +140,7 @@ class AFL(KeepBusy, Config, tag_field="kind", tag="afl"):
             state = replace(state, departed=(*state.departed, client))
         return state, ()
 
-    def _release(self, state: AFLState[Any], view: View) -> tuple[AFLState[Any], Sequence[Action]]:
+    def _release(self, state: AFLState, view: View) -> tuple[AFLState, Sequence[Action]]:
         """Merge what is held, in one step, unless that would push a ticket in flight above the bound."""
         if not state.held or not may_merge(view, self.max_staleness or 0):
             return self.refill(state, view, [], len(state.held))
@@ -149,12 +149,12 @@ class AFL(KeepBusy, Config, tag_field="kind", tag="afl"):
 
     def _merge(
         self,
-        state: AFLState[Any],
+        state: AFLState,
         tickets: tuple[int, ...],
         clients: tuple[int, ...],
         fractions: tuple[float, ...],
         view: View,
-    ) -> tuple[AFLState[Any], Sequence[Action]]:
+    ) -> tuple[AFLState, Sequence[Action]]:
         """Merge these tickets in one step, taking of each the given fraction (1, or less if damped)."""
         count, total = state.merged_this_round + len(tickets), 0
         if self.weighting == "inverse_participation":
@@ -169,7 +169,7 @@ class AFL(KeepBusy, Config, tag_field="kind", tag="afl"):
         return self.refill(after, view, [merge], len(state.held))
 
     def _weights(
-        self, clients: tuple[int, ...], fractions: tuple[float, ...], state: AFLState[Any], view: View
+        self, clients: tuple[int, ...], fractions: tuple[float, ...], state: AFLState, view: View
     ) -> tuple[tuple[float, ...], float, Combine | None]:
         """What each update counts, what is kept of the model, and the rule, in this reading of "Aggregate"."""
         if self.aggregate == "latest":
@@ -186,7 +186,7 @@ class AFL(KeepBusy, Config, tag_field="kind", tag="afl"):
 
 
 def _weigh_by_participation(
-    state: AFLState[Any], clients: tuple[int, ...], fractions: tuple[float, ...], view: View
+    state: AFLState, clients: tuple[int, ...], fractions: tuple[float, ...], view: View
 ) -> tuple[tuple[float, ...], int]:
     """The fractions, larger for clients that are merged more rarely; and how many merges were counted."""
     total, weighed = state.total_merges or sum(state.merges), []

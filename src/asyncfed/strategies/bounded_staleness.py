@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Generic, Literal, TypeAlias, TypeVar
+from typing import Any, Literal, TypeAlias
 
 from asyncfed.core.errors import ConfigError
-from asyncfed.core.record import Config, Record, replace
+from asyncfed.core.record import Config, Record, replace, with_field_type
 from asyncfed.core.types import Action, Dispatch, Drop, Merge, Strategy, Update, View
 from asyncfed.registry import register
 from asyncfed.strategies.discounts import Discount, Polynomial
 from asyncfed.strategies.wrapping import BusyView, Wrapper, scale_weights
 
 WhenStale: TypeAlias = Literal["drop", "damp", "wait"]
-Inner = TypeVar("Inner")
 
 
 def check_bound(max_staleness: int | None, when_stale: WhenStale) -> None:
@@ -37,10 +36,10 @@ def may_merge(view: View, bound: int, merges: int = 1) -> bool:
     return oldest is None or view.version + merges - oldest <= bound
 
 
-class BoundedState(Record, Generic[Inner]):
+class BoundedState(Record):
     """The wrapped strategy's state, updates that wait, and the factors of damped ones not merged yet, by ticket."""
 
-    inner: Inner
+    inner: Any
     waiting: tuple[Update, ...] = ()
     factors: tuple[tuple[int, float], ...] = ()
 
@@ -73,16 +72,14 @@ class BoundedStaleness(Wrapper, Config, tag_field="kind", tag="bounded_staleness
     @property
     def state_type(self) -> type[Any]:
         """The state's class, with the wrapped strategy's filled in."""
-        return BoundedState[self.strategy.state_type]  # type: ignore[name-defined]
+        return with_field_type(BoundedState, "inner", self.strategy.state_type)
 
-    def start(self, view: View) -> tuple[BoundedState[Any], Sequence[Action]]:
+    def start(self, view: View) -> tuple[BoundedState, Sequence[Action]]:
         """The wrapped strategy's start."""
         inner, actions = self.strategy.start(view)
         return BoundedState(inner), actions
 
-    def on_update(
-        self, state: BoundedState[Any], update: Update, view: View
-    ) -> tuple[BoundedState[Any], Sequence[Action]]:
+    def on_update(self, state: BoundedState, update: Update, view: View) -> tuple[BoundedState, Sequence[Action]]:
         """Drop, damp or hold the update, or hand it on."""
         if self.when_stale == "wait":
             return self._release(replace(state, waiting=(*state.waiting, update)), view)
@@ -96,23 +93,21 @@ class BoundedStaleness(Wrapper, Config, tag_field="kind", tag="bounded_staleness
         inner, actions = self.strategy.on_update(state.inner, update, view)
         return self._damp(replace(state, inner=inner), actions)
 
-    def on_lost(
-        self, state: BoundedState[Any], dispatch: Dispatch, view: View
-    ) -> tuple[BoundedState[Any], Sequence[Action]]:
+    def on_lost(self, state: BoundedState, dispatch: Dispatch, view: View) -> tuple[BoundedState, Sequence[Action]]:
         """The wrapped strategy's; what waited for this ticket is released."""
         return self._release(state, view, lost=dispatch)
 
-    def on_join(self, state: BoundedState[Any], client: int, view: View) -> tuple[BoundedState[Any], Sequence[Action]]:
+    def on_join(self, state: BoundedState, client: int, view: View) -> tuple[BoundedState, Sequence[Action]]:
         """The wrapped strategy's."""
         inner, actions = self.strategy.on_join(state.inner, client, BusyView(view, len(state.waiting)))
         return replace(state, inner=inner), actions
 
-    def on_leave(self, state: BoundedState[Any], client: int, view: View) -> tuple[BoundedState[Any], Sequence[Action]]:
+    def on_leave(self, state: BoundedState, client: int, view: View) -> tuple[BoundedState, Sequence[Action]]:
         """The wrapped strategy's."""
         inner, actions = self.strategy.on_leave(state.inner, client, view)
         return replace(state, inner=inner), actions
 
-    def _damp(self, state: BoundedState[Any], actions: Sequence[Action]) -> tuple[BoundedState[Any], Sequence[Action]]:
+    def _damp(self, state: BoundedState, actions: Sequence[Action]) -> tuple[BoundedState, Sequence[Action]]:
         if not state.factors:
             return state, actions
         factors = dict(state.factors)
@@ -122,8 +117,8 @@ class BoundedStaleness(Wrapper, Config, tag_field="kind", tag="bounded_staleness
         return replace(state, factors=tuple(f for f in state.factors if f[0] not in done)), damped
 
     def _release(
-        self, state: BoundedState[Any], view: View, lost: Dispatch | None = None
-    ) -> tuple[BoundedState[Any], Sequence[Action]]:
+        self, state: BoundedState, view: View, lost: Dispatch | None = None
+    ) -> tuple[BoundedState, Sequence[Action]]:
         """Hand on as many waiting updates, oldest first, as the bound allows; only the last call may fill places.
 
         Each may lead to a merge, so each adds a version to what is in flight.

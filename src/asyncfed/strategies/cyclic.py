@@ -47,7 +47,7 @@ class CyclicWeightTransfer(OneByOne, Config, tag_field="kind", tag="cyclic_weigh
         """How many merged updates make a round."""
         return self.round_length or num_clients
 
-    def on_update(self, state: RoundState[Any], update: Update, view: View) -> tuple[RoundState[Any], Sequence[Action]]:
+    def on_update(self, state: RoundState, update: Update, view: View) -> tuple[RoundState, Sequence[Action]]:
         """The client's model becomes the server's, and goes to the next client."""
         count = state.merged_this_round + 1
         ends_round = count >= self.round_size(len(view.clients))

@@ -8,23 +8,21 @@ else it remembers.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, runtime_checkable
 
 from asyncfed.core.errors import ConfigError
-from asyncfed.core.record import Record, replace
+from asyncfed.core.record import Record, replace, with_field_type
 from asyncfed.core.types import Action, Dispatch, Merge, Schedule, Start, Strategy, Train, Update, View, Work
 from asyncfed.registry import declare_part
 from asyncfed.strategies.samplers import Sampler
 
-Memory = TypeVar("Memory")
-
 declare_part("strategy", Strategy)
 
 
-class SamplerState(Record, Generic[Memory]):
+class SamplerState(Record):
     """What a policy remembers: the sampler's memory. Strategies add what they remember to it."""
 
-    sampling: Memory
+    sampling: Any
 
 
 class DispatchPolicy(Record):
@@ -79,8 +77,7 @@ class _Policy:
     @property
     def state_type(self) -> type[Any]:
         """The state's class, with the type of this sampler's memory filled in."""
-        filled: type[Any] = self.state_class[self.sampler.memory_type]
-        return filled
+        return with_field_type(self.state_class, "sampling", self.sampler.memory_type)
 
     def on_leave(self, state: Any, client: int, view: View) -> tuple[Any, Sequence[Action]]:
         """Nothing: the client's tickets are lost next, one by one."""
@@ -150,13 +147,13 @@ class OneByOne(KeepBusy):
         return DispatchPolicy("sequential", 1)
 
 
-class RoundState(SamplerState[Memory], Generic[Memory]):
+class RoundState(SamplerState):
     """How many updates were merged in the present round."""
 
     merged_this_round: int = 0
 
 
-class CohortState(SamplerState[Memory], Generic[Memory]):
+class CohortState(SamplerState):
     """The reports of the present cohort: their tickets, and how many examples each client has."""
 
     tickets: tuple[int, ...] = ()
@@ -196,34 +193,28 @@ class Cohort(_Policy):
         """The first cohort."""
         return self._next_cohort(self.sampler.start(), view, ())
 
-    def on_update(
-        self, state: CohortState[Any], update: Update, view: View
-    ) -> tuple[CohortState[Any], Sequence[Action]]:
+    def on_update(self, state: CohortState, update: Update, view: View) -> tuple[CohortState, Sequence[Action]]:
         """Collect the report; merge when it was the last."""
         report = update.report
         collected = CohortState(state.sampling, (*state.tickets, report.ticket), (*state.examples, report.num_examples))
         return self._close_if_complete(collected, view)
 
-    def on_lost(
-        self, state: CohortState[Any], dispatch: Dispatch, view: View
-    ) -> tuple[CohortState[Any], Sequence[Action]]:
+    def on_lost(self, state: CohortState, dispatch: Dispatch, view: View) -> tuple[CohortState, Sequence[Action]]:
         """Merge what there is, if it was the last ticket out."""
         return self._close_if_complete(state, view)
 
-    def on_join(self, state: CohortState[Any], client: int, view: View) -> tuple[CohortState[Any], Sequence[Action]]:
+    def on_join(self, state: CohortState, client: int, view: View) -> tuple[CohortState, Sequence[Action]]:
         """A new cohort, if nobody was there to work; else the client may be drawn into the next one."""
         return self._close_if_complete(state, view)
 
-    def _close_if_complete(self, state: CohortState[Any], view: View) -> tuple[CohortState[Any], Sequence[Action]]:
+    def _close_if_complete(self, state: CohortState, view: View) -> tuple[CohortState, Sequence[Action]]:
         if view.in_flight:
             return state, ()
         return self._next_cohort(
             state.sampling, view, self.merges(state.tickets, state.examples) if state.tickets else ()
         )
 
-    def _next_cohort(
-        self, sampling: Any, view: View, merges: Sequence[Action]
-    ) -> tuple[CohortState[Any], Sequence[Action]]:
+    def _next_cohort(self, sampling: Any, view: View, merges: Sequence[Action]) -> tuple[CohortState, Sequence[Action]]:
         trains, sampling = draw_tickets(self.cohort_size, self.sampler, sampling, view, *self.job())
         return CohortState(sampling), [*merges, *trains]
 

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, Generic, Literal
+from typing import Any, ClassVar, Literal
 
 from asyncfed.core.record import Config, field
 from asyncfed.core.types import Action, Merge, Schedule, Update, View, Work
 from asyncfed.registry import register
 from asyncfed.strategies.discounts import Discount, Polynomial
-from asyncfed.strategies.dispatch import KeepBusy, Memory, RoundState, check_between
+from asyncfed.strategies.dispatch import KeepBusy, RoundState, check_between
 from asyncfed.strategies.participation_weights import count_merge, participation_factor
 from asyncfed.strategies.samplers import Sampler, UniformIdle
 from asyncfed.strategies.schedules import ConstantRate
 
 
-class CountingState(RoundState[Memory], Generic[Memory]):
+class CountingState(RoundState):
     """How often each client was merged, and all together; counted only where weights depend on it."""
 
     merges: list[int] = field(default_factory=list)
@@ -61,9 +61,7 @@ class FedAsync(KeepBusy, Config, tag_field="kind", tag="fedasync"):
     def __post_init__(self) -> None:
         check_between("mixing", self.mixing, 0.0, 1.0)
 
-    def on_update(
-        self, state: CountingState[Any], update: Update, view: View
-    ) -> tuple[CountingState[Any], Sequence[Action]]:
+    def on_update(self, state: CountingState, update: Update, view: View) -> tuple[CountingState, Sequence[Action]]:
         """Mix the client's model into the server's."""
         weight, total, client = self.mixing * self.discount.weight(update.staleness), 0, update.report.client
         if self.weighting == "inverse_participation":

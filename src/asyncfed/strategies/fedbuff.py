@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, Generic
+from typing import Any, ClassVar
 
 from asyncfed.core.errors import ConfigError
 from asyncfed.core.record import Config
 from asyncfed.core.types import Action, Merge, Schedule, Update, View, Work
 from asyncfed.registry import register
 from asyncfed.strategies.discounts import Discount, Polynomial
-from asyncfed.strategies.dispatch import DispatchPolicy, KeepBusy, Memory, SamplerState
+from asyncfed.strategies.dispatch import DispatchPolicy, KeepBusy, SamplerState
 from asyncfed.strategies.samplers import Sampler, UniformIdle
 from asyncfed.strategies.schedules import ConstantRate
 
 
-class BufferState(SamplerState[Memory], Generic[Memory]):
+class BufferState(SamplerState):
     """The buffer: tickets, and what each counts."""
 
     tickets: tuple[int, ...] = ()
@@ -72,9 +72,7 @@ class FedBuff(KeepBusy, Config, tag_field="kind", tag="fedbuff"):
         """How many merged updates make a round: a full buffer."""
         return self.buffer_size
 
-    def on_update(
-        self, state: BufferState[Any], update: Update, view: View
-    ) -> tuple[BufferState[Any], Sequence[Action]]:
+    def on_update(self, state: BufferState, update: Update, view: View) -> tuple[BufferState, Sequence[Action]]:
         """Put the update into the buffer; empty it when it is full."""
         # A version passes only when the buffer is emptied, so staleness cannot grow while an update lies in it.
         tickets = (*state.tickets, update.report.ticket)

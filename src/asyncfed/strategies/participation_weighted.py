@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 from asyncfed.core.errors import ConfigError
-from asyncfed.core.record import Config, Record, field, replace
+from asyncfed.core.record import Config, Record, field, replace, with_field_type
 from asyncfed.core.types import Action, Dispatch, Drop, Merge, Strategy, Update, View
 from asyncfed.registry import register
 from asyncfed.strategies.participation_weights import count_merge, participation_factor
 from asyncfed.strategies.wrapping import Wrapper, scale_weights
 
-Inner = TypeVar("Inner")
 
-
-class WeightedState(Record, Generic[Inner]):
+class WeightedState(Record):
     """The wrapped strategy's state, merges by client and of all, and (ticket, client) of reports not merged yet."""
 
-    inner: Inner
+    inner: Any
     merges: list[int] = field(default_factory=list)
     total_merges: int = 0
     reported: tuple[tuple[int, int], ...] = ()
@@ -46,45 +44,37 @@ class ParticipationWeighted(Wrapper, Config, tag_field="kind", tag="participatio
     @property
     def state_type(self) -> type[Any]:
         """The state's class, with the wrapped strategy's filled in."""
-        return WeightedState[self.strategy.state_type]  # type: ignore[name-defined]
+        return with_field_type(WeightedState, "inner", self.strategy.state_type)
 
-    def start(self, view: View) -> tuple[WeightedState[Any], Sequence[Action]]:
+    def start(self, view: View) -> tuple[WeightedState, Sequence[Action]]:
         """The wrapped strategy's start."""
         inner, actions = self.strategy.start(view)
         return WeightedState(inner), actions
 
-    def on_update(
-        self, state: WeightedState[Any], update: Update, view: View
-    ) -> tuple[WeightedState[Any], Sequence[Action]]:
+    def on_update(self, state: WeightedState, update: Update, view: View) -> tuple[WeightedState, Sequence[Action]]:
         """What the wrapped strategy decides, its merges weighed."""
         reported = (*state.reported, (update.report.ticket, update.report.client))
         inner, actions = self.strategy.on_update(state.inner, update, view)
         return self._weigh(replace(state, inner=inner, reported=reported), actions, view)
 
-    def on_lost(
-        self, state: WeightedState[Any], dispatch: Dispatch, view: View
-    ) -> tuple[WeightedState[Any], Sequence[Action]]:
+    def on_lost(self, state: WeightedState, dispatch: Dispatch, view: View) -> tuple[WeightedState, Sequence[Action]]:
         """What the wrapped strategy decides, its merges weighed."""
         inner, actions = self.strategy.on_lost(state.inner, dispatch, view)
         return self._weigh(replace(state, inner=inner), actions, view)
 
-    def on_join(
-        self, state: WeightedState[Any], client: int, view: View
-    ) -> tuple[WeightedState[Any], Sequence[Action]]:
+    def on_join(self, state: WeightedState, client: int, view: View) -> tuple[WeightedState, Sequence[Action]]:
         """What the wrapped strategy decides, its merges weighed."""
         inner, actions = self.strategy.on_join(state.inner, client, view)
         return self._weigh(replace(state, inner=inner), actions, view)
 
-    def on_leave(
-        self, state: WeightedState[Any], client: int, view: View
-    ) -> tuple[WeightedState[Any], Sequence[Action]]:
+    def on_leave(self, state: WeightedState, client: int, view: View) -> tuple[WeightedState, Sequence[Action]]:
         """What the wrapped strategy decides, its merges weighed."""
         inner, actions = self.strategy.on_leave(state.inner, client, view)
         return self._weigh(replace(state, inner=inner), actions, view)
 
     def _weigh(
-        self, state: WeightedState[Any], actions: Sequence[Action], view: View
-    ) -> tuple[WeightedState[Any], Sequence[Action]]:
+        self, state: WeightedState, actions: Sequence[Action], view: View
+    ) -> tuple[WeightedState, Sequence[Action]]:
         client_of, total, weighed = dict(state.reported), state.total_merges, []
         for action in actions:
             if isinstance(action, Drop):

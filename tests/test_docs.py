@@ -105,6 +105,7 @@ def test_examples_print_what_lies_beside_them(path, tmp_path):
 
 
 def configs_in(annotation):
+    """The settings a field may hold: those of registered parts are all that are shipped."""
     members = part_members(annotation)
     if members is not None:
         return [member for member in members if member.__module__.startswith("asyncfed.")]

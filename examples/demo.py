@@ -26,7 +26,7 @@ from asyncfed.core.record import replace
 from asyncfed.delays import Delays, Device, LogNormal
 from asyncfed.report.figures.comparison_figure import draw_comparison, draw_time_to_target
 from asyncfed.report.figures.run_figure import draw_run
-from asyncfed.report.terminal.run_tables import comparison_row, comparison_table, ratio_words
+from asyncfed.report.terminal.run_tables import comparison_row, comparison_table, describe_ratio
 from asyncfed.strategies import Strategy
 from asyncfed.strategies.schedules import ConstantRate, DelayAware
 
@@ -77,8 +77,8 @@ def findings(comparison: Comparison) -> list[str]:
         ("AFL mixing, fixed", "sync, fixed"),
     )
     return [
-        f"{one} / {other}: rounds × {ratio_words(comparison.ratio(one, other, 'round'))}, "
-        f"time × {ratio_words(comparison.ratio(one, other, 'elapsed'))}"
+        f"{one} / {other}: rounds × {describe_ratio(comparison.ratio(one, other, 'round'))}, "
+        f"time × {describe_ratio(comparison.ratio(one, other, 'elapsed'))}"
         for one, other in pairs
     ]
 

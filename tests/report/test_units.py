@@ -2,14 +2,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asyncfed.analysis.plain_text import short
+from asyncfed.analysis.plain_text import format_number
 from asyncfed.core.errors import ConfigError
-from asyncfed.report.units import quantity, scale_for, times
+from asyncfed.report.units import choose_scale, format_quantity, format_ratio
 
 
 @given(st.floats(1.0, 9.9e14))
 def test_the_prefix_leaves_a_number_below_a_thousand(joules):
-    assert 1 <= joules / scale_for("energy", joules).divisor < 1000
+    assert 1 <= joules / choose_scale("energy", joules).divisor < 1000
 
 
 @pytest.mark.parametrize(
@@ -25,19 +25,19 @@ def test_the_prefix_leaves_a_number_below_a_thousand(joules):
     ],
 )
 def test_quantities(axis, value, text):
-    assert quantity(axis, value) == text
+    assert format_quantity(axis, value) == text
 
 
 def test_rounds_have_no_unit():
-    assert scale_for("round", 400).label == "rounds"
+    assert choose_scale("round", 400).label == "rounds"
 
 
 def test_unknown_axis_is_refused():
     with pytest.raises(ConfigError, match=r'no axis "byte".*Did you mean "bytes"'):
-        scale_for("byte", 1.0)
+        choose_scale("byte", 1.0)
 
 
 def test_small_and_missing_numbers():
-    assert short(1.23456e-7) == "1.23e-07"
-    assert short(float("inf")) == "–"
-    assert times(9.96) == "10"
+    assert format_number(1.23456e-7) == "1.23e-07"
+    assert format_number(float("inf")) == "–"
+    assert format_ratio(9.96) == "10"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from asyncfed.analysis.frames import to_frame
-from asyncfed.analysis.plain_text import short, text_table
+from asyncfed.analysis.plain_text import format_number, text_table
 
 if TYPE_CHECKING:
     import pandas
@@ -74,7 +74,7 @@ class ClientTable:
     @property
     def caption(self) -> str:
         """What a reader of a printed table should know, and the summary."""
-        summary = ", ".join(f"{name} {short(value)}" for name, value in self.summary().items())
+        summary = ", ".join(f"{name} {format_number(value)}" for name, value in self.summary().items())
         return f"alone: {self.alone_description}. * worst tenth. {summary}"
 
     def shown_rows(self) -> list[list[str]]:
@@ -85,7 +85,7 @@ class ClientTable:
         return [
             [
                 f"{self['name'][row]}{' *' if self['worst'][row] else ''}",
-                *(short(float(self[name][row])) for name in self.shown_columns),
+                *(format_number(float(self[name][row])) for name in self.shown_columns),
             ]
             for row in shown
         ]

@@ -7,10 +7,10 @@ from math import isfinite
 from textwrap import wrap
 
 
-def short(value: float) -> str:
+def format_number(value: float) -> str:
     """Three digits, without exponents where people would write none.
 
-    >>> short(1234.5), short(0.020312), short(3.0)
+    >>> format_number(1234.5), format_number(0.020312), format_number(3.0)
     ('1,234', '0.0203', '3')
     """
     if not isfinite(value):

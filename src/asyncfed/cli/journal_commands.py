@@ -14,7 +14,7 @@ from asyncfed.core.errors import JournalError
 
 if TYPE_CHECKING:
     from asyncfed.api import Run
-    from asyncfed.report.page.run_page import ToldRun
+    from asyncfed.report.page.run_page import RunDescription
 
 SHORT_DIGEST = 16
 """Hexadecimal digits that are enough to see whether two runs are the same."""
@@ -98,11 +98,11 @@ def report(
     print_line(f"report: {page}")
 
 
-def _describe_run(file: Path) -> ToldRun:
+def _describe_run(file: Path) -> RunDescription:
     """A run with how different its clients' data are, if the file says which data they were; prepared once."""
     from asyncfed.api import load
     from asyncfed.experiment import to_toml
-    from asyncfed.report.page.run_page import ToldRun
+    from asyncfed.report.page.run_page import RunDescription
 
     recorded = load(file)
     experiment = recorded.experiment
@@ -113,7 +113,7 @@ def _describe_run(file: Path) -> ToldRun:
         heterogeneity = experiment.measure_heterogeneity(data.clients).verdict
     else:
         heterogeneity = "a problem of your own, which the file does not hold"
-    return ToldRun(recorded, to_toml(experiment), heterogeneity, recorded.sha256, recorded.known_clients)
+    return RunDescription(recorded, to_toml(experiment), heterogeneity, recorded.sha256, recorded.known_clients)
 
 
 def verify(file: RunFile, threads: Threads = None) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import isfinite
 
-from asyncfed.analysis.plain_text import short
+from asyncfed.analysis.plain_text import format_number
 from asyncfed.analysis.protocols import Axis, check_axis
 from asyncfed.core.record import Record
 
@@ -29,10 +29,10 @@ class Scale(Record):
         return f"{self.name}, {self.unit}" if self.unit else self.name
 
 
-def scale_for(axis: Axis, largest: float) -> Scale:
+def choose_scale(axis: Axis, largest: float) -> Scale:
     """The unit in which `largest` is a number from 1 to 1,000. Rounds and seconds keep theirs.
 
-    >>> scale_for("bytes", 2.5e6).label
+    >>> choose_scale("bytes", 2.5e6).label
     'communication, down and up, MB'
     """
     check_axis(axis)
@@ -43,22 +43,22 @@ def scale_for(axis: Axis, largest: float) -> Scale:
     return Scale(name, prefix + unit, divisor)
 
 
-def quantity(axis: Axis, value: float) -> str:
+def format_quantity(axis: Axis, value: float) -> str:
     """A value with its unit, to three digits; a dash if there is none.
 
-    >>> quantity("energy", 12_345.0), quantity("round", 17.0), quantity("elapsed", float("nan"))
+    >>> format_quantity("energy", 12_345.0), format_quantity("round", 17.0), format_quantity("elapsed", float("nan"))
     ('12.3 kJ', '17', '–')
     """
     if not isfinite(value):
         return "–"
-    scale = scale_for(axis, value)
-    return f"{short(value / scale.divisor)} {scale.unit}".rstrip()
+    scale = choose_scale(axis, value)
+    return f"{format_number(value / scale.divisor)} {scale.unit}".rstrip()
 
 
-def times(ratio: float) -> str:
+def format_ratio(ratio: float) -> str:
     """A ratio to two digits, which is as well as a few seeds know it.
 
-    >>> times(0.2371), times(13.2), times(1234.5)
+    >>> format_ratio(0.2371), format_ratio(13.2), format_ratio(1234.5)
     ('0.24', '13', '1,234')
     """
     return f"{ratio:.2g}" if ratio < 10 else f"{ratio:,.0f}"

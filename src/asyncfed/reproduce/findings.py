@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from asyncfed.analysis.plain_text import short
+from asyncfed.analysis.plain_text import format_number
 from asyncfed.core.errors import ConfigError
 from asyncfed.presets import Reading
 from asyncfed.report.figures.figure_data import FigureData, Series
@@ -79,8 +79,8 @@ def digits(value: float) -> str:
     >>> digits(0.2444), digits(1.0013)
     ('0.244', '1.001')
     """
-    return f"{value:.4g}" if 0.9 < value < 1.1 else short(value)
+    return f"{value:.4g}" if 0.9 < value < 1.1 else format_number(value)
 
 
 def value_words(value: float | None) -> str:
-    return "diverged" if value is None else short(value)
+    return "diverged" if value is None else format_number(value)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from math import exp, log
 from statistics import fmean, median
 
-from asyncfed.analysis.plain_text import short
+from asyncfed.analysis.plain_text import format_number
 from asyncfed.presets import Reading
 from asyncfed.report.figures.figure_data import Series
 from asyncfed.reproduce.findings import BY_SCRIPTS, BY_TEXT, READINGS, Told, incomplete, value_words
@@ -34,7 +34,7 @@ def ten_figures(told: Told) -> list[str]:
 
 
 def _mean(series: Series) -> str:
-    return short(fmean(y for y in series.y if y is not None))
+    return format_number(fmean(y for y in series.y if y is not None))
 
 
 def _delays(told: Told, figure: int, reading: Reading) -> str:

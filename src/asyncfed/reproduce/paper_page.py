@@ -13,7 +13,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from asyncfed.analysis.plain_text import short
+from asyncfed.analysis.plain_text import format_number
 from asyncfed.core.errors import AsyncFedError
 from asyncfed.core.record import to_plain
 from asyncfed.data import PaperRegression
@@ -171,7 +171,7 @@ def _what_is_run_differently(told: Told) -> list[str]:
 
 def _mean_rate(task: str) -> str:
     epochs = preset(task)().strategy.work.epochs
-    return short(fmean((epoch + 1) ** -0.5 for epoch in range(epochs)))
+    return format_number(fmean((epoch + 1) ** -0.5 for epoch in range(epochs)))
 
 
 def _what_is_measured_differently(told: Told) -> list[str]:
@@ -210,7 +210,7 @@ def _what_is_measured_differently(told: Told) -> list[str]:
 
 def _not_shown(told: Told) -> list[str]:
     last, reason = told.last, told.reason
-    slowest = short(told.series(15, 2, "SVM").x[-1])
+    slowest = format_number(told.series(15, 2, "SVM").x[-1])
     return [
         f"**Time, light delays** (figure 11). {reason('afl-faster-light-delays', 'text')}",
         f"**Time, heavy-tailed delays** (figure 11). {reason('afl-faster-heavy-delays', 'text')}",
@@ -270,7 +270,7 @@ def _settled_at(series: Series) -> str:
     if end is None:
         return "never"
     apart = [place for place, y in enumerate(series.y) if y is None or y > SETTLED * end]
-    return short(series.x[apart[-1] + 1 if apart else 0])
+    return format_number(series.x[apart[-1] + 1 if apart else 0])
 
 
 # ---- the command -----------------------------------------------------------------------------------------------

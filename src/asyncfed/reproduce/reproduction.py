@@ -17,8 +17,8 @@ from asyncfed.core.record import to_json, to_plain
 from asyncfed.experiment import Experiment
 from asyncfed.report.figures import figure_data as data_files
 from asyncfed.report.figures.figure_data import FigureData
-from asyncfed.report.figures.matplotlib_figures import save_printed
-from asyncfed.report.page.page import plotly_script, write_page
+from asyncfed.report.figures.matplotlib_figures import save_png_and_pdf
+from asyncfed.report.page.html_page import plotly_script, write_page
 from asyncfed.reproduce.cached_runs import RunCache, cost, run_and_save, run_key
 from asyncfed.reproduce.figure_spec import QUICK_SHORTER, FigureSpec, all_figures, chosen
 from asyncfed.reproduce.figures import Runs, figure_data
@@ -139,7 +139,7 @@ def write(reproduction: Reproduction, workers: Pool) -> Written:
 
 def print_figure(out: Path, name: str) -> None:
     """Draw a figure from its data, as PNG and PDF."""
-    save_printed(data_files.load(_data_path(out, name)), out / "figures")
+    save_png_and_pdf(data_files.load(_data_path(out, name)), out / "figures")
 
 
 def _data_path(out: Path, name: str) -> Path:

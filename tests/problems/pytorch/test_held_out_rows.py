@@ -247,11 +247,11 @@ def test_the_table_of_clients(tmp_path):
 
 def test_the_report_page_of_a_torch_run(tmp_path, monkeypatch):
     pytest.importorskip("plotly")
-    from asyncfed.report.page.run_page import ToldRun, write_run_page
+    from asyncfed.report.page.run_page import RunDescription, write_run_page
 
-    monkeypatch.setattr("asyncfed.report.page.page._drawn", lambda figure: b"")
+    monkeypatch.setattr("asyncfed.report.page.html_page._drawn", lambda figure: b"")
     run = af.run(experiment(), problem=named_problem())
-    told = ToldRun(run, af.to_toml(run.experiment), "", run.sha256, run.known_clients)
+    told = RunDescription(run, af.to_toml(run.experiment), "", run.sha256, run.known_clients)
     text = write_run_page(tmp_path / "page.html", [told]).read_text()
     assert "south" in text
 

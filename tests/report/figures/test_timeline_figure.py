@@ -15,7 +15,7 @@ def test_every_ticket_is_a_bar_from_its_dispatch_to_what_became_of_it():
     assert bars == [
         Bar(5, 0.0, 1.0, "reported"),
         Bar(6, 0.0, 2.0, "lost"),
-        Bar(8, 0.0, 4.0, "still out"),
+        Bar(8, 0.0, 4.0, "in flight"),
         Bar(7, 3.0, 3.0, "lost"),
     ]
     assert merges == [(1.0, 5)]

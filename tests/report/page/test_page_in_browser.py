@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from asyncfed.report.page.page import write_page
+from asyncfed.report.page.html_page import write_page
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)

@@ -7,7 +7,7 @@ from rich.console import Console
 from asyncfed import presets, run
 from asyncfed.analysis.protocols import Ratio
 from asyncfed.core.errors import ConfigError
-from asyncfed.report.terminal.run_tables import comparison_row, comparison_table, ratio_words, run_table
+from asyncfed.report.terminal.run_tables import comparison_row, comparison_table, describe_ratio, run_table
 
 
 def text_of(table, width=100):
@@ -77,6 +77,6 @@ def test_unknown_baseline_is_refused(comparison):
 
 def test_ratio_words():
     nan = float("nan")
-    assert ratio_words(Ratio(3.0, nan, nan, 1, 0)) == "3"
-    assert ratio_words(Ratio(nan, nan, nan, 0, 3)) == "target never reached"
-    assert ratio_words(Ratio(3.0, 2.0, 4.5, 3, 2)) == "3 (2–4.5), 2 seeds left out"
+    assert describe_ratio(Ratio(3.0, nan, nan, 1, 0)) == "3"
+    assert describe_ratio(Ratio(nan, nan, nan, 0, 3)) == "target never reached"
+    assert describe_ratio(Ratio(3.0, 2.0, 4.5, 3, 2)) == "3 (2–4.5), 2 seeds left out"

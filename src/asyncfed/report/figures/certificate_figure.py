@@ -34,9 +34,9 @@ class DrawableCertificate(Certificate):
 
 def draw_certificate(certificate: Certificate) -> Figure:
     """A Matplotlib figure: guaranteed and measured, distance and objective gap, and the client drift."""
-    from asyncfed.report.figures.matplotlib_figures import draw
+    from asyncfed.report.figures.matplotlib_figures import draw_figure
 
-    return draw(certificate_figure(certificate))
+    return draw_figure(certificate_figure(certificate))
 
 
 def certificate_figure(certificate: Certificate) -> FigureData:

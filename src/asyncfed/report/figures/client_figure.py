@@ -28,9 +28,9 @@ class DrawableClientTable(ClientTable):
 
 def draw_clients(table: ClientTable) -> Figure:
     """A Matplotlib figure: each client's loss under the common model and alone, the smallest first."""
-    from asyncfed.report.figures.matplotlib_figures import draw
+    from asyncfed.report.figures.matplotlib_figures import draw_figure
 
-    return draw(client_figure({"clients": table}))
+    return draw_figure(client_figure({"clients": table}))
 
 
 def client_figure(tables: Mapping[str, ClientTable], rerun: str = "") -> FigureData:

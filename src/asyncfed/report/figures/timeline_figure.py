@@ -1,4 +1,4 @@
-"""The picture of who did what when: a row a client, a bar a ticket, a mark a merge."""
+"""The timeline of a run: a row a client, a bar a ticket, a mark a merge."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from matplotlib.ticker import MaxNLocator
 
 from asyncfed.analysis.protocols import ReportedRun
 from asyncfed.core.record import Record
-from asyncfed.report.figures import style
-from asyncfed.report.figures.run_figure import strategy_words
+from asyncfed.report.figures import axes_style, colours
+from asyncfed.report.strategy_label import strategy_label
 
 MOST_BARS = 600
 MOST_CLIENTS = 60
-COLOURS = {"reported": style.COLOURS[0], "lost": style.COLOURS[1], "still out": style.FAINT}
-MERGED = style.INK
+COLOURS = {"reported": colours.LINE_COLOURS[0], "lost": colours.LINE_COLOURS[1], "in flight": colours.FAINT}
+MERGED = colours.INK
 
 Columns = Mapping[str, Sequence[Any]]
 
@@ -50,7 +50,7 @@ def bars_of(events: Columns) -> tuple[list[Bar], list[tuple[float, int]]]:
         elif kind == "merge":
             tickets = [ticket] if ticket is not None else json.loads(detail)["tickets"]
             merges += [(time, out[number][0]) for number in tickets]
-    return [ended.get(t, Bar(client, begin, last, "still out")) for t, (client, begin) in out.items()], merges
+    return [ended.get(t, Bar(client, begin, last, "in flight")) for t, (client, begin) in out.items()], merges
 
 
 def draw_timeline(run: ReportedRun, events: Columns) -> Figure:
@@ -63,9 +63,9 @@ def draw_timeline(run: ReportedRun, events: Columns) -> Figure:
     until = max((bar.end for bar in shown), default=1.0) if len(bars) <= MOST_BARS else bars[MOST_BARS].begin
     marks = [(time, client) for time, client in merges if time <= until and client < MOST_CLIENTS]
     clients = 1 + max((bar.client for bar in shown), default=0)
-    figure = style.blank((style.FULL_PAGE[0], 1.6 + 0.32 * clients))
+    figure = axes_style.new_figure((axes_style.FULL_PAGE[0], 1.6 + 0.32 * clients))
     axes = figure.subplots()
-    style.dress(axes, "", "time, s" if "live" in run.header else "virtual time, s", "client")
+    axes_style.format_axes(axes, "", "time, s" if "live" in run.header else "virtual time, s", "client")
     for outcome, colour in COLOURS.items():
         for bar in shown:
             if bar.outcome == outcome:
@@ -78,8 +78,9 @@ def draw_timeline(run: ReportedRun, events: Columns) -> Figure:
     axes.grid(False, axis="y")
     keys = [Line2D([], [], color=colour, linewidth=6, label=outcome) for outcome, colour in COLOURS.items()]
     keys.append(Line2D([], [], color=MERGED, marker="^", linestyle="none", markersize=4, label="merged"))
-    figure.legend(handles=keys, loc="outside lower center", ncols=4, fontsize=style.SMALL, frameon=False)
+    figure.legend(handles=keys, loc="outside lower center", ncols=4, fontsize=axes_style.SMALL, frameon=False)
     experiment = run.header["experiment"]
     part = f"the first {len(shown)} of {len(bars)} tickets" if len(shown) < len(bars) else f"all {len(bars)} tickets"
-    style.headline(figure, f"{experiment['name']}: {strategy_words(experiment['strategy'])}, client by client", part)
+    strategy = strategy_label(experiment["strategy"])
+    axes_style.add_title(figure, f"{experiment['name']}: {strategy}, client by client", part)
     return figure

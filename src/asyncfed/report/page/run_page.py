@@ -8,18 +8,18 @@ from pathlib import Path
 from typing import Any
 
 from asyncfed.analysis.client_table import MOST_ROWS, ClientTable
-from asyncfed.analysis.plain_text import short
+from asyncfed.analysis.plain_text import format_number
 from asyncfed.analysis.protocols import ReportedRun
 from asyncfed.core.errors import ConfigError
 from asyncfed.report.figures.client_figure import client_figure
-from asyncfed.report.figures.run_figure import strategy_words
-from asyncfed.report.figures.run_figures_data import run_figures
-from asyncfed.report.page.page import write_page
-from asyncfed.report.units import quantity
+from asyncfed.report.page.html_page import write_page
+from asyncfed.report.page.run_page_figures import run_figures
+from asyncfed.report.strategy_label import strategy_label
+from asyncfed.report.units import format_quantity
 
 
 @dataclass(frozen=True)
-class ToldRun:
+class RunDescription:
     """A run, its experiment as TOML, a sentence on how different its clients' data are, its digests and its clients."""
 
     run: ReportedRun
@@ -29,7 +29,7 @@ class ToldRun:
     clients: ClientTable | None = None
 
 
-def write_run_page(out: Path, told: Sequence[ToldRun], rerun: str = "") -> Path:
+def write_run_page(out: Path, told: Sequence[RunDescription], rerun: str = "") -> Path:
     """Write the page of these runs: how each ended, what it cost, figures, settings and digests."""
     if not told:
         raise ConfigError("there are no runs to report on; name at least one run's file.")
@@ -61,7 +61,7 @@ def _labels(runs: Sequence[ReportedRun]) -> list[str]:
     labels: list[str] = []
     for run in runs:
         experiment = run.header["experiment"]
-        label = f"{experiment['name']}, {strategy_words(experiment['strategy'])}, seed {experiment['seed']}"
+        label = f"{experiment['name']}, {strategy_label(experiment['strategy'])}, seed {experiment['seed']}"
         again = sum(other == label or other.startswith(f"{label} #") for other in labels)
         labels.append(f"{label} #{again + 1}" if again else label)
     return labels
@@ -80,19 +80,19 @@ def _verdict(label: str, run: ReportedRun) -> dict[str, Any]:
     }
 
 
-def _row(label: str, told: ToldRun) -> dict[str, Any]:
+def _row(label: str, told: RunDescription) -> dict[str, Any]:
     run, row = told.run, {"run": label}
     if len(run.evaluations["elapsed"]):
-        row["virtual time"] = quantity("elapsed", float(run.evaluations["elapsed"][-1]))
+        row["virtual time"] = format_quantity("elapsed", float(run.evaluations["elapsed"][-1]))
     if len(run.rounds["round"]):
         last = {name: float(values[-1]) for name, values in run.rounds.items()}
         row |= {
-            "rounds": short(last["round"]),
-            "merged updates": short(last["updates"]),
-            "sent": quantity("bytes", last["bytes_down"] + last["bytes_up"]),
-            "energy": quantity("energy", last["energy"]),
-            "mean staleness": short(float(run.rounds["staleness_mean"].mean())),
-            "Jain's index": short(last["jain_index"]),
+            "rounds": format_number(last["round"]),
+            "merged updates": format_number(last["updates"]),
+            "sent": format_quantity("bytes", last["bytes_down"] + last["bytes_up"]),
+            "energy": format_quantity("energy", last["energy"]),
+            "mean staleness": format_number(float(run.rounds["staleness_mean"].mean())),
+            "Jain's index": format_number(last["jain_index"]),
         }
     return row | {"clients' data": told.heterogeneity}
 
@@ -106,7 +106,7 @@ def _client_rows(table: ClientTable) -> list[dict[str, Any]]:
     clients = [
         {
             "client": f"{table['name'][i]}{' (worst tenth)' if table['worst'][i] else ''}",
-            **{name: short(float(table[name][i])) for name in shown},
+            **{name: format_number(float(table[name][i])) for name in shown},
         }
         for i in range(len(table))
     ]

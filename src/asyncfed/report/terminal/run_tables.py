@@ -1,4 +1,4 @@
-"""Tables for the terminal. The only place besides the command line that imports rich."""
+"""Tables of a run and of a comparison for the terminal."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import numpy as np
 from rich import box
 from rich.table import Table
 
-from asyncfed.analysis.plain_text import short
+from asyncfed.analysis.plain_text import format_number
 from asyncfed.analysis.protocols import AXES, Axis, Ratio, ReportedComparison, ReportedRun, check_label
 from asyncfed.analysis.statistics import mean_interval
-from asyncfed.report.units import quantity, times
+from asyncfed.report.units import format_quantity, format_ratio
 
 TIGHT: dict[str, Any] = {"box": box.SIMPLE_HEAD, "show_edge": False, "padding": 0}  # seven columns in a terminal of 80
 COLUMNS: dict[Axis, str] = {"round": "rounds", "elapsed": "time", "bytes": "bytes", "energy": "energy"}
@@ -37,7 +37,8 @@ def run_table(run: ReportedRun, digests: Mapping[str, str] | None = None) -> Tab
     table.add_row("verdict", words, style=loud)
     for name, values in run.evaluations.items():
         if name not in ("updates", "version") and len(values):
-            shown = quantity("elapsed", float(values[-1])) if name == "elapsed" else short(float(values[-1]))
+            last = float(values[-1])
+            shown = format_quantity("elapsed", last) if name == "elapsed" else format_number(last)
             table.add_row(name.replace("_", " "), shown)
     for name, text in _round_lines(run.rounds):
         table.add_row(name, text)
@@ -50,11 +51,13 @@ def _round_lines(rounds: dict[str, np.ndarray]) -> list[tuple[str, str]]:
     if not len(rounds["round"]):
         return [("rounds", "none was completed")]
     last = {name: values[-1] for name, values in rounds.items()}
+    mean, largest = float(rounds["staleness_mean"].mean()), rounds["staleness_max"].max()
+    down, up = (format_quantity("bytes", last[name]) for name in ("bytes_down", "bytes_up"))
     return [
-        ("merged updates", short(int(last["updates"]))),
-        ("staleness", f"mean {short(float(rounds['staleness_mean'].mean()))}, largest {rounds['staleness_max'].max()}"),
-        ("sent down, up", f"{quantity('bytes', last['bytes_down'])}, {quantity('bytes', last['bytes_up'])}"),
-        ("energy", quantity("energy", last["energy"])),
+        ("merged updates", format_number(int(last["updates"]))),
+        ("staleness", f"mean {format_number(mean)}, largest {largest}"),
+        ("sent down, up", f"{down}, {up}"),
+        ("energy", format_quantity("energy", last["energy"])),
         ("lost, dropped", f"{last['lost']}, {last['dropped']} tickets"),
         ("took part", f"{last['participants']} clients, Jain's index {last['jain_index']:.2f}"),
     ]
@@ -67,7 +70,7 @@ def comparison_table(comparison: ReportedComparison, baseline: str) -> Table:
     times, the baseline's over the strategy's, with its 95 % confidence interval.
     """
     check_label(baseline, comparison.labels)
-    title = f"{comparison.name}: cost of objective ≤ {short(comparison.target)}, {len(comparison.seeds)} seeds"
+    title = f"{comparison.name}: cost of objective ≤ {format_number(comparison.target)}, {len(comparison.seeds)} seeds"
     caption = f"x faster: in virtual time than {baseline}; paired geometric mean (95 % confidence interval)"
     table = Table(title=title, caption=caption, title_justify="left", caption_justify="left", **TIGHT)
     table.add_column("strategy", style="bold")
@@ -83,21 +86,21 @@ def comparison_table(comparison: ReportedComparison, baseline: str) -> Table:
 def comparison_row(comparison: ReportedComparison, label: str, baseline: str) -> list[str]:
     """The cells of one strategy, as text."""
     costs = [_cost(comparison.time_to_target(label, axis), axis) for axis in AXES]
-    faster = "baseline" if label == baseline else ratio_words(comparison.ratio(baseline, label, "elapsed"))
+    faster = "baseline" if label == baseline else describe_ratio(comparison.ratio(baseline, label, "elapsed"))
     return [label, _final(comparison, label), *costs, faster]
 
 
-def ratio_words(ratio: Ratio) -> str:
+def describe_ratio(ratio: Ratio) -> str:
     """A ratio with its interval, and how many seeds it had to do without.
 
-    >>> ratio_words(Ratio(2.0, 1.5, 2.667, 4, 1))
+    >>> describe_ratio(Ratio(2.0, 1.5, 2.667, 4, 1))
     '2 (1.5–2.7), 1 seed left out'
     """
     if not ratio.n:
         return "target never reached"
-    interval = f" ({times(ratio.low)}–{times(ratio.high)})" if isfinite(ratio.low) else ""
+    interval = f" ({format_ratio(ratio.low)}–{format_ratio(ratio.high)})" if isfinite(ratio.low) else ""
     missing = f", {ratio.left_out} seed{'s'[: ratio.left_out > 1]} left out" if ratio.left_out else ""
-    return f"{times(ratio.mean)}{interval}{missing}"
+    return f"{format_ratio(ratio.mean)}{interval}{missing}"
 
 
 def _final(comparison: ReportedComparison, label: str) -> str:
@@ -107,7 +110,7 @@ def _final(comparison: ReportedComparison, label: str) -> str:
         return "DIVERGED"
     final = mean_interval([float(run.objective[-1]) for run in runs if run.verdict != "diverged"])
     reach = f" ± {final.high - final.mean:.1g}" if isfinite(final.high) else ""
-    return f"{short(final.mean)}{reach}" + (f", {diverged} of {len(runs)} DIVERGED" if diverged else "")
+    return f"{format_number(final.mean)}{reach}" + (f", {diverged} of {len(runs)} DIVERGED" if diverged else "")
 
 
 def _cost(values: np.ndarray, axis: Axis) -> str:
@@ -115,4 +118,4 @@ def _cost(values: np.ndarray, axis: Axis) -> str:
     if not len(reached):
         return "never"
     missed = len(values) - len(reached)
-    return quantity(axis, float(reached.mean())) + (f", {missed} never" if missed else "")
+    return format_quantity(axis, float(reached.mean())) + (f", {missed} never" if missed else "")

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 
 from rich.table import Table
 
-from asyncfed.analysis.plain_text import short
+from asyncfed.analysis.plain_text import format_number
 from asyncfed.analysis.protocols import ReportedRun
 from asyncfed.report.terminal.run_tables import TIGHT
-from asyncfed.report.units import quantity
+from asyncfed.report.units import format_quantity
 
 
 def what_if_table(runs: Mapping[str, ReportedRun]) -> Table:
@@ -21,8 +21,16 @@ def what_if_table(runs: Mapping[str, ReportedRun]) -> Table:
     for label, run in runs.items():
         last = {name: float(values[-1]) for name, values in run.evaluations.items()}
         rounds = run.rounds
-        stale = f"{short(float(rounds['staleness_mean'].mean()))}" if len(rounds["round"]) else "-"
-        lost = short(int(rounds["lost"][-1])) if len(rounds["round"]) else "-"
-        spent = quantity("elapsed", last["elapsed"])
-        table.add_row(label, short(last["objective"]), spent, short(int(last["updates"])), lost, stale, run.verdict)
+        stale = f"{format_number(float(rounds['staleness_mean'].mean()))}" if len(rounds["round"]) else "-"
+        lost = format_number(int(rounds["lost"][-1])) if len(rounds["round"]) else "-"
+        spent = format_quantity("elapsed", last["elapsed"])
+        table.add_row(
+            label,
+            format_number(last["objective"]),
+            spent,
+            format_number(int(last["updates"])),
+            lost,
+            stale,
+            run.verdict,
+        )
     return table

@@ -21,14 +21,14 @@ function stretches(series) {
   return found.filter((places) => places.length > 1);
 }
 
-function band(series, look, floor) {
+function band(series, style, floor) {
   const x = [], y = [];
   for (const places of stretches(series)) {
     const back = [...places].reverse();
     x.push(...places.map((i) => series.x[i]), ...back.map((i) => series.x[i]), null);
     y.push(...places.map((i) => series.high[i]), ...back.map((i) => Math.max(series.low[i], floor)), null);
   }
-  return { x, y, type: "scatter", mode: "lines", line: { width: 0 }, fill: "toself", fillcolor: faded(look.colour), hoverinfo: "skip" };
+  return { x, y, type: "scatter", mode: "lines", line: { width: 0 }, fill: "toself", fillcolor: faded(style.colour), hoverinfo: "skip" };
 }
 
 function whiskers(series) {
@@ -37,24 +37,24 @@ function whiskers(series) {
   return { type: "data", symmetric: false, array: gap(series.high), arrayminus: gap(series.low), thickness: 1.2, color: INK };
 }
 
-function hover(panel, look) {
-  const name = look.group && !look.label.includes(look.group) ? `${look.label} (${look.group})` : look.label;
+function hover(panel, style) {
+  const name = style.group && !style.label.includes(style.group) ? `${style.label} (${style.group})` : style.label;
   return `<b>${plain(name)}</b><br>${plain(panel.x_label)}: %{x:.6~g}<br>${plain(panel.y_label)}: %{y:.4~g}%{customdata}<extra></extra>`;
 }
 
-function traces(panel, series, look) {
+function traces(panel, series, style) {
   const short = (value) => Number(value.toPrecision(3));
   const between = series.y.map((_, i) =>
     missing(series.low[i]) || missing(series.high[i]) ? "" : `<br>band: ${short(series.low[i])} to ${short(series.high[i])}`);
-  const main = { x: series.x, y: series.y, customdata: between, name: plain(look.label), hovertemplate: hover(panel, look) };
-  if (series.kind === "bar") return [{ ...main, type: "bar", marker: { color: look.colour }, error_y: whiskers(series) }];
+  const main = { x: series.x, y: series.y, customdata: between, name: plain(style.label), hovertemplate: hover(panel, style) };
+  if (series.kind === "bar") return [{ ...main, type: "bar", marker: { color: style.colour }, error_y: whiskers(series) }];
   if (series.kind === "points")
-    return [{ ...main, type: "scatter", mode: "markers", marker: { color: look.colour, size: 6, line: { color: INK, width: 1 } }, error_y: whiskers(series) }];
-  const dash = look.dash.length ? look.dash.map((d) => `${d * look.width * POINT}px`).join(",") : "solid";
+    return [{ ...main, type: "scatter", mode: "markers", marker: { color: style.colour, size: 6, line: { color: INK, width: 1 } }, error_y: whiskers(series) }];
+  const dash = style.dash.length ? style.dash.map((d) => `${d * style.width * POINT}px`).join(",") : "solid";
   const few = series.y.filter((y) => !missing(y)).length < 3;
-  const line = { ...main, type: "scatter", mode: few ? "lines+markers" : "lines", line: { color: look.colour, dash, width: look.width * POINT } };
+  const line = { ...main, type: "scatter", mode: few ? "lines+markers" : "lines", line: { color: style.colour, dash, width: style.width * POINT } };
   const floor = panel.y_log ? (panel.y_range ? panel.y_range[0] / 10 : 1e-300) : -Infinity;
-  return series.low.length ? [band(series, look, floor), line] : [line];
+  return series.low.length ? [band(series, style, floor), line] : [line];
 }
 
 function logTicks(range) {
@@ -107,7 +107,7 @@ function connect(figure, section) {
   for (const button of section.querySelectorAll(".set"))
     button.addEventListener("click", () => {
       if (button.dataset.set === "all" || button.dataset.set === "none") return show(section, () => button.dataset.set === "all");
-      const members = figure.legend.map((look) => look.group === button.dataset.group);
+      const members = figure.legend.map((style) => style.group === button.dataset.group);
       const all = chips.every((chip) => !members[chip.dataset.key] || pressed(chip));
       return show(section, (key) => (members[key] ? !all : undefined));
     });

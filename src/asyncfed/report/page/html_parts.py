@@ -8,9 +8,9 @@ from html import escape
 from numbers import Real
 from typing import Any
 
-from asyncfed.analysis.plain_text import short
+from asyncfed.analysis.plain_text import format_number
 from asyncfed.report.figures.figure_data import FigureData
-from asyncfed.report.figures.line_style import Look, looks, name_of
+from asyncfed.report.figures.series_style import SeriesStyle, legend_label, series_styles
 
 MARKS = {
     "holds": ("good", "✓"),
@@ -38,7 +38,7 @@ def number(value: Any) -> str:
     if value is None:
         return ""
     is_number = isinstance(value, Real) and not isinstance(value, bool)
-    return text(short(float(value)) if is_number and not isinstance(value, int) else value)
+    return text(format_number(float(value)) if is_number and not isinstance(value, int) else value)
 
 
 # ---- verdicts --------------------------------------------------------------------------------------------------
@@ -119,7 +119,7 @@ def figure_section(figure: FigureData, image: str) -> str:
 
 
 def _buttons(figure: FigureData) -> str:
-    found = looks(figure)
+    found = series_styles(figure)
     members = Counter(group for group, _ in found)
     sets = '<button type="button" class="set" data-set="all">All</button>'
     sets += '<button type="button" class="set" data-set="none">None</button>'
@@ -129,23 +129,23 @@ def _buttons(figure: FigureData) -> str:
         for group in groups
     )
     chips = "".join(
-        f'<button type="button" class="series" data-key="{key}" aria-pressed="true">{_swatch(look)}'
-        f"{text(name_of(named))}</button>"
-        for key, (named, look) in enumerate(found.items())
+        f'<button type="button" class="series" data-key="{key}" aria-pressed="true">{_swatch(style)}'
+        f"{text(legend_label(named))}</button>"
+        for key, (named, style) in enumerate(found.items())
     )
     return (
         f'<div class="buttons" role="group" aria-label="Series to show">{sets if len(found) > 1 else ""}{chips}</div>'
     )
 
 
-def _swatch(look: Look) -> str:
+def _swatch(style: SeriesStyle) -> str:
     shapes = {
-        "line": f'<line x1="1" x2="29" y1="6" y2="6" stroke="{look.colour}" stroke-width="{look.width + 0.5}" '
-        f'stroke-dasharray="{" ".join(str(length * look.width) for length in look.dash)}"/>',
-        "points": f'<circle cx="15" cy="6" r="4" fill="{look.colour}" stroke="#333333"/>',
-        "bar": f'<rect x="9" width="12" height="12" fill="{look.colour}"/>',
+        "line": f'<line x1="1" x2="29" y1="6" y2="6" stroke="{style.colour}" stroke-width="{style.width + 0.5}" '
+        f'stroke-dasharray="{" ".join(str(length * style.width) for length in style.dash)}"/>',
+        "points": f'<circle cx="15" cy="6" r="4" fill="{style.colour}" stroke="#333333"/>',
+        "bar": f'<rect x="9" width="12" height="12" fill="{style.colour}"/>',
     }
-    return f'<svg width="30" height="12" aria-hidden="true">{shapes[look.kind]}</svg>'
+    return f'<svg width="30" height="12" aria-hidden="true">{shapes[style.kind]}</svg>'
 
 
 # ---- tables and settings ---------------------------------------------------------------------------------------

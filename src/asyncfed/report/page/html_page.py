@@ -18,9 +18,9 @@ from typing import Any
 from asyncfed.core.errors import ConfigError
 from asyncfed.core.record import to_plain
 from asyncfed.report.figures.figure_data import FigureData, Panel
-from asyncfed.report.figures.line_style import Key, key_of, looks, shown_range
-from asyncfed.report.figures.matplotlib_figures import draw
-from asyncfed.report.page import page_parts as parts
+from asyncfed.report.figures.matplotlib_figures import draw_figure
+from asyncfed.report.figures.series_style import Key, series_key, series_styles, y_axis_range
+from asyncfed.report.page import html_parts as parts
 
 DIGITS = 6
 STATIC_DOTS_PER_INCH = 110
@@ -96,13 +96,13 @@ def _static_image(figure: FigureData, pictures: Mapping[str, bytes]) -> str:
 
 def _drawn(figure: FigureData) -> bytes:
     file = BytesIO()
-    draw(figure).savefig(file, format="png", dpi=STATIC_DOTS_PER_INCH)
+    draw_figure(figure).savefig(file, format="png", dpi=STATIC_DOTS_PER_INCH)
     return file.getvalue()
 
 
 def _page_data(figure: FigureData) -> dict[str, Any]:
-    """What the page's script draws from: the figure, with looks in a legend that series point into."""
-    found = looks(figure)
+    """What the page's script draws from: the figure, with styles in a legend that series point into."""
+    found = series_styles(figure)
     keys = list(found)
     legend = [{"group": group, "label": label, **to_plain(found[group, label])} for group, label in keys]
     panels = [_panel_data(panel, keys) for panel in figure.panels]
@@ -112,14 +112,14 @@ def _page_data(figure: FigureData) -> dict[str, Any]:
 def _panel_data(panel: Panel, keys: list[Key]) -> dict[str, Any]:
     series = [
         {
-            "key": keys.index(key_of(line)),
+            "key": keys.index(series_key(line)),
             "kind": line.kind,
             **{name: _rounded(getattr(line, name)) for name in ("x", "y", "low", "high")},
         }
         for line in panel.series
     ]
     words = {name: getattr(panel, name) for name in ("title", "x_label", "y_label", "x_log", "y_log")}
-    return {**words, "series": series, "y_range": shown_range(panel)}
+    return {**words, "series": series, "y_range": y_axis_range(panel)}
 
 
 def _rounded(values: tuple[float | None, ...]) -> list[float | None]:

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 import asyncfed as af
 from asyncfed.core.errors import ConfigError
-from asyncfed.report.figures.run_figures_data import run_figures
-from asyncfed.report.page.page import write_page
-from asyncfed.report.page.page_parts import mark, verdict_table
-from asyncfed.report.page.run_page import ToldRun, write_run_page
+from asyncfed.report.page.html_page import write_page
+from asyncfed.report.page.html_parts import mark, verdict_table
+from asyncfed.report.page.run_page import RunDescription, write_run_page
+from asyncfed.report.page.run_page_figures import run_figures
 
 
 class Seen(HTMLParser):
@@ -173,7 +173,7 @@ def test_participation_of_many_clients_is_counted(make_run):
 
 
 def test_the_page_of_runs_names_each_and_gives_settings_and_digests(make_run, tmp_path):
-    told = [ToldRun(make_run(), "seed = 4\nx = 1", "IID as far as can be told", {"journal": "ab12"})] * 2
+    told = [RunDescription(make_run(), "seed = 4\nx = 1", "IID as far as can be told", {"journal": "ab12"})] * 2
     seen = Seen(write_run_page(tmp_path, told, "asyncfed report a b").read_text())
     words = " ".join(seen.texts)
     assert "2 runs of made up" in seen.texts
@@ -183,7 +183,7 @@ def test_the_page_of_runs_names_each_and_gives_settings_and_digests(make_run, tm
 
 def test_a_run_that_was_stopped_before_its_first_round_has_a_page(make_run, tmp_path):
     run = make_run((9.0,), verdict="interrupted", reason="stopped")
-    assert "interrupted" in write_run_page(tmp_path, [ToldRun(run, "", "", {})]).read_text()
+    assert "interrupted" in write_run_page(tmp_path, [RunDescription(run, "", "", {})]).read_text()
 
 
 def test_a_page_needs_a_run(tmp_path):

@@ -10,8 +10,8 @@ import numpy as np
 from asyncfed.analysis.evaluation_axis import axis_positions
 from asyncfed.analysis.protocols import AXES, Axis, ReportedRun
 from asyncfed.report.figures.figure_data import FigureData, Panel, Series
-from asyncfed.report.figures.run_figure import strategy_words
-from asyncfed.report.units import Scale, scale_for
+from asyncfed.report.strategy_label import strategy_label
+from asyncfed.report.units import Scale, choose_scale
 
 MOST_CLIENTS = 50
 """Above it, participation is shown as how many clients had how many updates."""
@@ -56,7 +56,7 @@ def run_figures(runs: Mapping[str, ReportedRun], rerun: str = "") -> list[Figure
 
 def _loss_panel(runs: Mapping[str, ReportedRun], axis: Axis) -> Panel:
     places = {label: axis_positions(axis, run.evaluations, run.rounds) for label, run in runs.items()}
-    scale = scale_for(axis, max((float(x[-1]) for x in places.values() if len(x)), default=1.0))
+    scale = choose_scale(axis, max((float(x[-1]) for x in places.values() if len(x)), default=1.0))
     lines = tuple(
         _series(label, run, _in(scale, places[label]), run.evaluations["objective"]) for label, run in runs.items()
     )
@@ -90,7 +90,7 @@ def _series(label: str, run: ReportedRun, x: np.ndarray, y: np.ndarray) -> Serie
 
 
 def _group(run: ReportedRun) -> str:
-    return strategy_words(run.header["experiment"]["strategy"])
+    return strategy_label(run.header["experiment"]["strategy"])
 
 
 def _plain(values: Iterable[float]) -> tuple[float, ...]:

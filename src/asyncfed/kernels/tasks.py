@@ -1,4 +1,4 @@
-"""What the training kernel is asked to do, in arrays. Nothing here is compiled."""
+"""What the training kernel has to do, in arrays. Nothing here is compiled."""
 
 from __future__ import annotations
 

@@ -446,7 +446,7 @@ def _task_numbers(work: Work) -> Any:
 
 @lru_cache(maxsize=64)
 def _same_work(work: Work, count: int) -> Array:
-    """`count` equal rows. A simulation asks for the same few thousands of times a second."""
+    """`count` equal rows. A simulation needs the same few thousands of times a second."""
     numbers = _task_numbers(work) if work.patience is UNSET else _patient_numbers(work)
     rows = np.empty((count, len(numbers)))
     rows[:] = numbers

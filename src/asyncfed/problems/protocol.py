@@ -19,11 +19,20 @@ class PackedData(Protocol):
     """All clients' rows, one client after another: client c owns rows `offsets[c]` to `offsets[c + 1]`."""
 
     @property
-    def x(self) -> Array: ...
+    def x(self) -> Array:
+        """Inputs, one entry per row."""
+        ...
+
     @property
-    def y(self) -> Array: ...
+    def y(self) -> Array:
+        """Targets, one entry per row."""
+        ...
+
     @property
-    def offsets(self) -> Array: ...
+    def offsets(self) -> Array:
+        """C + 1 whole numbers, from 0 to the number of rows."""
+        ...
+
     def sha256(self) -> str:
         """The fingerprint of everything held."""
         ...
@@ -33,7 +42,9 @@ class NamedData(PackedData, Protocol):
     """Packed rows whose owners may have names: one each, or none at all."""
 
     @property
-    def names(self) -> tuple[str, ...]: ...
+    def names(self) -> tuple[str, ...]:
+        """One name per client, or none."""
+        ...
 
 
 class Jobs(NamedTuple):
@@ -214,10 +225,12 @@ def as_scoring_problem(problem: Problem) -> ScoringProblem:
 
 
 class ClientShard(Protocol):
-    """One client's part of a problem: its own data and nobody else's. It can be pickled, to be sent to that client."""
+    """One client's part of a problem: its own data and no other's. It can be pickled, to be sent to that client."""
 
     @property
-    def num_examples(self) -> int: ...
+    def num_examples(self) -> int:
+        """The client's rows."""
+        ...
 
     def train(self, params: Array, work: Work, key: int) -> Array:
         """What `local_train` of the whole problem gives for this client, to the last bit."""
@@ -228,4 +241,6 @@ class ClientShard(Protocol):
 class ShardedProblem(Problem, Protocol):
     """A problem that can be taken apart: what a live run needs, where every client has only its own data."""
 
-    def shard(self, client: int) -> ClientShard: ...
+    def shard(self, client: int) -> ClientShard:
+        """This client's part, with its own rows only."""
+        ...

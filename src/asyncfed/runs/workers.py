@@ -25,15 +25,22 @@ from asyncfed.runs.process_pool import ProcessPool, check_portable
 
 
 class Workers:
-    """A `Problem` that hands its trainings to `count` processes; their results, and so the run, are the same.
+    """A `Problem` whose trainings are done by other processes; their results, and so the run, are the same.
 
         with af.Workers(problem, 2) as pooled:
             af.run(experiment, problem=pooled)
 
-    Afterwards, `pooled` trains in this process, as the problem itself would: `run.clients` may still ask it to. It pays
-    where a training takes more than some milliseconds and spends them in Python. The problem must be made of
-    things that can be pickled: a `model_fn` at the top of a module, not a lambda. In a script, use it under
+    Afterwards, `pooled` trains in this process, as the problem itself would: `run.clients` may still need it. It pays
+    where a training takes more than some milliseconds and spends them in Python. In a script, use it under
     `if __name__ == "__main__":`, for the workers import that script.
+
+    Args:
+        problem: what is trained. It must be made of things that can be pickled: a `model_fn` at the top of a module,
+            not a lambda.
+        count: how many processes, 1 or more.
+
+    Raises:
+        ConfigError: `count` is below 1, or the problem cannot be pickled.
     """
 
     def __init__(self, problem: Problem, count: int) -> None:
@@ -82,63 +89,80 @@ class Workers:
 
     @property
     def num_clients(self) -> int:
+        """The problem's."""
         return self._problem.num_clients
 
     @property
     def num_params(self) -> int:
+        """The problem's."""
         return self._problem.num_params
 
     @property
     def dtype(self) -> np.dtype[Any]:
+        """The problem's."""
         return self._problem.dtype
 
     @property
     def num_examples(self) -> NDArray[np.int64]:
+        """The problem's."""
         return self._problem.num_examples
 
     def init(self, seed: int, client: int | None = None, how: Initialisation = "zeros") -> Array:
+        """The problem's, in this process."""
         return self._problem.init(seed, client, how)
 
     def local_train(self, params: Array, client: int, work: Work, key: int) -> Array:
+        """The problem's, in this process."""
         return self._problem.local_train(params, client, work, key)
 
     def evaluate(self, params: Array, threads: int = 1) -> dict[str, float]:
+        """The problem's, in this process."""
         return self._problem.evaluate(params, threads)
 
     def random_measurements(self, params: Array, key: int) -> dict[str, float]:
+        """The problem's, in this process."""
         if isinstance(self._problem, MeasuresAtRandom):
             return self._problem.random_measurements(params, key)
         return {}
 
     def client_losses(self, params: Array, threads: int = 1) -> Array:
+        """The problem's, in this process."""
         return self._problem.client_losses(params, threads)
 
     def client_loss(self, params: Array, client: int) -> float:
+        """The problem's, in this process."""
         return self._problem.client_loss(params, client)
 
     def gradient(self, params: Array, client: int) -> Array:
+        """The problem's, in this process."""
         return self._problem.gradient(params, client)
 
     def optimum(self) -> Array | None:
+        """The problem's, in this process."""
         return self._problem.optimum()
 
     def fingerprint(self) -> str:
+        """The problem's, in this process."""
         return self._problem.fingerprint()
 
-    # ---- how it serves single clients, if it can say ---------------------------------------------------------
+    # ---- measurements on single clients, if the problem has them ---------------------------------------------
 
     @property
     def parts(self) -> tuple[str, ...]:
+        """The problem's, in this process."""
         return as_scoring_problem(self._problem).parts
 
     @property
     def client_names(self) -> tuple[str, ...]:
+        """The problem's, in this process."""
         return as_scoring_problem(self._problem).client_names
 
     def client_scores(self, params: Array, part: str, threads: int = 1) -> ClientScores:
+        """The problem's, in this process."""
         return as_scoring_problem(self._problem).client_scores(params, part, threads)
 
     def client_optimum(self, client: int) -> Array | None:
+        """The problem's, in this process."""
         return as_scoring_problem(self._problem).client_optimum(client)
 
 

@@ -34,7 +34,7 @@ def unowned_rows(
     if "test" in held_out:
         raise ConfigError(
             "Both test and held_out give rows to test on, and both would be test_loss. Give held_out={'test': ...} if "
-            "rows belong to clients, test=(x, y) if they belong to nobody."
+            "rows belong to clients, test=(x, y) if they belong to no client."
         )
     rows = TensorClients.from_pairs([test])
     _check_rows("test", rows, clients)

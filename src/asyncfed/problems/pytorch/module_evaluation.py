@@ -28,7 +28,7 @@ class RowSums(NamedTuple):
 
 
 class ModuleEvaluation:
-    """A module's loss and metrics on packed rows. `take` gives a replica that nobody uses, `give_back` returns it."""
+    """A module's loss and metrics on packed rows. `take` gives a free replica, `give_back` takes it back."""
 
     def __init__(
         self,

@@ -71,7 +71,7 @@ class Replica:
         return params
 
     def step_gradient(self, x: Tensor, y: Tensor, loss: Loss) -> Tensor:
-        """Add the gradient of the batch's mean loss to `gradient`; answers with that loss."""
+        """Add the gradient of the batch's mean loss to `gradient`; returns that loss."""
         mean = loss.mean(self.module(x), y)
         mean.backward()
         return mean.detach()

@@ -262,7 +262,7 @@ class TorchProblem:
         return self._side_by_side(threads)
 
     def _replica(self) -> Replica:
-        """One that nobody uses; whoever takes it appends it to `_free` when done."""
+        """One that is not in use; the caller appends it to `_free` when done."""
         try:
             return self._free.pop()
         except IndexError:
@@ -435,15 +435,15 @@ def _device(name: str) -> torch.device:
     return device
 
 
-def _choose_metrics(asked: Sequence[str] | Mapping[str, Metric] | None, loss: Loss) -> dict[str, Metric]:
-    if asked is None:
+def _choose_metrics(chosen: Sequence[str] | Mapping[str, Metric] | None, loss: Loss) -> dict[str, Metric]:
+    if chosen is None:
         return {"accuracy": accuracy} if loss.name in CLASSES else {}
-    if isinstance(asked, Mapping):
-        return dict(asked)
-    for name in asked:
+    if isinstance(chosen, Mapping):
+        return dict(chosen)
+    for name in chosen:
         if name not in _KNOWN_METRICS:
             raise ConfigError(
                 f'metrics names "{name}". {did_you_mean(name, _KNOWN_METRICS)} Or give a function of your own: '
                 "metrics={name: function(outputs, targets)}, one number per row."
             )
-    return {name: _KNOWN_METRICS[name] for name in asked}
+    return {name: _KNOWN_METRICS[name] for name in chosen}

@@ -1,0 +1,24 @@
+"""A client's part of a linear problem trains to the bits of the whole and holds only its own rows."""
+
+import pickle
+
+import numpy as np
+
+from asyncfed.core.types import Work
+
+
+def test_a_shard_trains_to_the_bits_of_the_whole_problem(small):
+    problem = small().problem()
+    work, start = Work(epochs=2, batch_size=4, learning_rate=0.01), problem.init(0)
+    for client in range(problem.num_clients):
+        shard = pickle.loads(pickle.dumps(problem.shard(client)))
+        assert shard.num_examples == problem.num_examples[client] == len(shard.rows.x)
+        assert shard.train(start, work, 5).tobytes() == problem.local_train(start, client, work, 5).tobytes()
+
+
+def test_a_shard_holds_a_copy(small):
+    problem = small().problem()
+    shard = problem.shard(0)
+    assert not np.shares_memory(shard.rows.x, problem.x)
+    assert shard.rows.offsets.tolist() == [0, shard.num_examples]
+    assert shard.rows.sha256() == problem.shard(0).rows.sha256() != problem.shard(1).rows.sha256()

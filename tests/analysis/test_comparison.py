@@ -1,3 +1,5 @@
+import importlib
+
 import numpy as np
 import pytest
 
@@ -7,6 +9,7 @@ from asyncfed.analysis.statistics import geometric_interval
 from asyncfed.core.errors import ConfigError
 from asyncfed.core.record import replace
 from asyncfed.core.types import Work
+from asyncfed.delays import heavy_tailed
 from asyncfed.engine.evaluation import Evaluation
 
 NAMES = ("afl", "sync")
@@ -222,6 +225,31 @@ def test_a_strategy_that_cannot_travel_is_refused_before_anything_runs():
         compare(brief(), {"mine": local}, [0, 1], workers=2)
 
 
+OWN_STRATEGY = """
+from asyncfed.registry import register
+from asyncfed.strategies import FedAvg
+
+@register("strategy")
+class Patient(FedAvg, tag="patient_of_a_test"):
+    cohort_size: int = 2
+
+class Unregistered(FedAvg, tag="unregistered_of_a_test"):
+    cohort_size: int = 2
+"""
+
+
+def test_strategies_of_ones_own_are_compared_by_worker_processes(tmp_path, monkeypatch):
+    (tmp_path / "own_strategies_of_a_test.py").write_text(OWN_STRATEGY)
+    monkeypatch.syspath_prepend(tmp_path)
+    own = importlib.import_module("own_strategies_of_a_test")
+    work = strategies("sync")["sync"].work
+    mine = {"registered": own.Patient(work=work), "not registered": own.Unregistered(work=work)}
+    pooled, inline = (compare(brief(), mine, [0], workers=count) for count in (2, 1))
+    for label in mine:
+        assert pooled.runs[label][0].verdict == "finished"
+        assert pooled.runs[label][0].sha256 == inline.runs[label][0].sha256
+
+
 def test_ctrl_c_stops_everything():
     def press(*news):
         raise KeyboardInterrupt
@@ -256,3 +284,14 @@ def test_impossible_comparisons_are_refused(changes, message):
     asked = {"strategies": strategies(), "seeds": [0], **changes}
     with pytest.raises(ConfigError, match=message):
         compare(brief(), **asked)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("aggregate", ["afl_mixing", "afl_delta_mean"])
+def test_with_heavy_tailed_delays_asynchrony_is_faster_at_the_same_rate(aggregate):
+    base = presets.regression(rounds=200, delays=heavy_tailed(shape=1.1))
+    strategies = {name: presets.strategy_like(name, base.strategy, "same") for name in (aggregate, "sync")}
+    comparison = compare(base, strategies, range(6), workers=2)
+    times_faster = comparison.ratio("sync", aggregate, "elapsed")
+    assert times_faster.n == 6
+    assert times_faster.low > 1.0

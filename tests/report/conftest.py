@@ -146,7 +146,7 @@ def made_verdicts():
             "low": None,
             "high": None,
             "unit": None,
-            "verdict": "cannot be told",
+            "verdict": "undecided",
             "reason": "The interval contains 1",
             "figure": None,
             "reading": None,

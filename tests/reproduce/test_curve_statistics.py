@@ -6,7 +6,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from asyncfed.analysis.statistics import Interval
-from asyncfed.reproduce.curve_statistics import above, below, cost_ratios, linearity, matching_round, race, variability
+from asyncfed.reproduce.curve_statistics import (
+    above,
+    below,
+    compare_speed,
+    cost_ratios,
+    linearity,
+    matching_round,
+    variability,
+)
 from asyncfed.reproduce.curves import Curve, mean_curve, series_of, shown_rounds, spread_over_seeds
 from asyncfed.reproduce.run_measures import last_level
 
@@ -20,22 +28,22 @@ def test_an_interval_across_the_limit_tells_nothing():
     assert [below(each, 1.0) for each in (FAST, SLOW, UNSURE, ONE_SEED)] == [
         "holds",
         "does not hold",
-        "cannot be told",
-        "cannot be told",
+        "undecided",
+        "undecided",
     ]
     assert [above(each, 1.0) for each in (FAST, SLOW, UNSURE, ONE_SEED)] == [
         "does not hold",
         "holds",
-        "cannot be told",
-        "cannot be told",
+        "undecided",
+        "undecided",
     ]
 
 
 def test_faster_per_round_need_not_be_faster_in_time():
-    assert race(FAST, FAST) == "holds"
-    assert race(FAST, SLOW) == race(FAST, UNSURE) == "holds per round but not in time"
-    assert race(SLOW, FAST) == "does not hold"
-    assert race(UNSURE, FAST) == "cannot be told"
+    assert compare_speed(FAST, FAST) == "holds"
+    assert compare_speed(FAST, SLOW) == compare_speed(FAST, UNSURE) == "holds per round but not in time"
+    assert compare_speed(SLOW, FAST) == "does not hold"
+    assert compare_speed(UNSURE, FAST) == "undecided"
 
 
 def test_costs_are_compared_at_a_loss_that_both_reach():

@@ -3,7 +3,7 @@
 import pytest
 
 from asyncfed.core.errors import ConfigError
-from asyncfed.reproduce.figure_spec import FOLDER, Arm, all_figures, chosen, read_figure
+from asyncfed.reproduce.figure_spec import FOLDER, Arm, all_figures, read_figure, select_figures
 
 FIGURES = all_figures()
 ARM = {"label": "AFL", "preset": "regression", "reading": "text", "strategy": "afl"}
@@ -50,16 +50,19 @@ def test_a_varied_key_takes_each_value_for_each_seed():
 
 
 def test_figures_are_chosen_by_number_and_by_name_in_the_papers_order():
-    names = [figure.number for figure in chosen(FIGURES, ["10", "comparison_regression", "02_server_loss_regression"])]
+    names = [
+        figure.number
+        for figure in select_figures(FIGURES, ["10", "comparison_regression", "02_server_loss_regression"])
+    ]
     assert names == [2, 6, 10]
-    assert len(chosen(FIGURES, [])) == len(FIGURES)
+    assert len(select_figures(FIGURES, [])) == len(FIGURES)
 
 
 def test_a_figure_that_is_not_there_is_refused_with_the_nearest_name():
     with pytest.raises(ConfigError, match=r'no figure "comparson_svm".*Did you mean "comparison_svm"'):
-        chosen(FIGURES, ["comparson_svm"])
+        select_figures(FIGURES, ["comparson_svm"])
     with pytest.raises(ConfigError, match=f'no figure "99".*1 to {len(FIGURES)}'):
-        chosen(FIGURES, ["99"])
+        select_figures(FIGURES, ["99"])
 
 
 @pytest.mark.parametrize(

@@ -5,10 +5,11 @@ import pytest
 
 from asyncfed.core.errors import ConfigError
 from asyncfed.reproduce.figure_spec import Arm, FigureSpec, PanelSpec
-from asyncfed.reproduce.figures import figure_data, published_losses
-from asyncfed.reproduce.reproduction import Reproduction, open_workers, simulate
+from asyncfed.reproduce.figures import figure_data
+from asyncfed.reproduce.published_curves import published_curves
+from asyncfed.reproduce.reproduction import Reproduction, open_workers, simulate_missing
 from asyncfed.reproduce.run_measures import equal_optimum, weighted_optimum
-from asyncfed.reproduce.verdicts import findings
+from asyncfed.reproduce.verdicts import assess_claims
 
 AFL = {"label": "AFL", "preset": "regression", "reading": "text", "strategy": "afl", "rounds": 4}
 
@@ -19,7 +20,7 @@ def drawn_panel(tmp_path):
         spec = FigureSpec(title="t", caption="c", panels=(PanelSpec(title="p", y_label="y", **panel),), name="99_test")
         wanted = Reproduction((spec,), seeds, 1, tmp_path)
         with open_workers(1) as pool:
-            simulate(wanted, pool)
+            simulate_missing(wanted, pool)
         return figure_data(spec, wanted.runs_of(spec), "again").panels[0], wanted, spec
 
     return draw
@@ -51,7 +52,7 @@ def test_the_published_runs_are_drawn_where_they_are_known(drawn_panel):
     panel, _, _ = drawn_panel(seeds=1, arms=(arm,), y="first_client_loss", published_points=True)
     dots = [series for series in panel.series if series.kind == "points"]
     assert [(series.label, series.group, series.x) for series in dots] == [("published run, 20%", "20%", (1.0,))]
-    assert dots[0].y[0] == published_losses()["losses"]["regression"]["published"]["0.2"][0]
+    assert dots[0].y[0] == published_curves()["regression", "published", 0.2][0]
 
 
 def test_a_sweep_says_which_runs_diverged(drawn_panel):
@@ -93,9 +94,9 @@ def test_equal_shares_give_the_objectives_own_optimum():
 
 
 def test_a_figure_brings_the_claims_it_shows_in_both_readings(finished):
-    judged = findings({figure.number: (figure, finished.runs_of(figure)) for figure in finished.figures})
-    assert [(found.id, found.reading) for found in judged] == [
+    findings = assess_claims({figure.number: (figure, finished.runs_of(figure)) for figure in finished.figures})
+    assert [(found.id, found.reading) for found in findings] == [
         ("regression-converges", "published"),
         ("regression-converges", "text"),
     ]
-    assert all(found.low <= found.number <= found.high for found in judged)
+    assert all(found.low <= found.number <= found.high for found in findings)

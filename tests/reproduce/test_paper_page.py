@@ -75,7 +75,7 @@ def settings(figures):
     }
 
 
-def told_of(findings, claim, reading, **changes):
+def with_finding(findings, claim, reading, **changes):
     """The findings, with one of them changed."""
     return [f | changes if (f["id"], f["reading"]) == (claim, reading) else f for f in findings]
 
@@ -116,27 +116,27 @@ def test_it_says_that_it_is_shorter_than_the_paper(findings, settings, figures):
 
 
 def test_a_verdict_stands_in_its_claims_row_under_its_reading(findings, settings, figures):
-    changed = told_of(
-        findings, "svm-afl-higher", "text", number=1.0321, low=0.93, high=2.5, verdict="cannot be told", unit="x"
+    changed = with_finding(
+        findings, "svm-afl-higher", "text", number=1.0321, low=0.93, high=2.5, verdict="undecided", unit="x"
     )
     row = row_of(summary(changed, settings, figures), "SVM: AFL ends at a higher loss.")
-    assert row.split(" | ")[1:3] == ["**holds**, 0.5× (0.25 to 0.75)", "**cannot be told**, 1.032× (0.93 to 2.5)"]
+    assert row.split(" | ")[1:3] == ["**holds**, 0.5× (0.25 to 0.75)", "**undecided**, 1.032× (0.93 to 2.5)"]
 
 
 def test_verdicts_are_counted_by_reading(findings, settings, figures):
-    changed = told_of(findings, "svm-afl-higher", "text", verdict="does not hold")
+    changed = with_finding(findings, "svm-afl-higher", "text", verdict="does not hold")
     text = flat(summary(changed, settings, figures))
     of_text = sum("text" in claim.readings for claim in CLAIMS)
     assert f"In the text reading, of {of_text}: holds {of_text - 1}, does not hold 1." in text
 
 
 def test_one_seed_has_no_interval(findings, settings, figures):
-    changed = told_of(findings, "wall-clock-linear", "text", low=None, high=None, number=0.9987)
+    changed = with_finding(findings, "wall-clock-linear", "text", low=None, high=None, number=0.9987)
     assert "**holds**, 0.9987 R² |" in row_of(summary(changed, settings, figures), "Cumulative wall-clock")
 
 
-def test_a_finding_without_a_number_is_told(findings, settings, figures):
-    changed = told_of(findings, "regression-afl-matches", "text", number=None, low=None, high=None)
+def test_a_finding_without_a_number_says_so(findings, settings, figures):
+    changed = with_finding(findings, "regression-afl-matches", "text", number=None, low=None, high=None)
     assert "**holds**, no number |" in row_of(summary(changed, settings, figures), "Regression: AFL matches")
 
 
@@ -185,10 +185,10 @@ def test_reasons_are_quoted(findings, settings, figures):
 
 @pytest.mark.parametrize("number", range(1, 17))
 def test_every_figure_is_needed(findings, settings, figures, number):
-    judged_by_it = {claim.id for claim in CLAIMS if claim.figure == number}
+    shown_by_it = {claim.id for claim in CLAIMS if claim.figure == number}
     others = [figure for figure in figures if not figure.name.startswith(f"{number:02}_")]
-    with pytest.raises(ConfigError, match=r"tells of all of it\. Run `asyncfed reproduce` without --only"):
-        summary([found for found in findings if found["id"] not in judged_by_it], settings, others)
+    with pytest.raises(ConfigError, match=r"covers all of it\. Run `asyncfed reproduce` without --only"):
+        summary([found for found in findings if found["id"] not in shown_by_it], settings, others)
 
 
 def test_a_verdict_it_quotes_is_needed(findings, settings, figures):
@@ -247,7 +247,7 @@ def test_the_page_has_a_row_for_each_figure_of_the_paper(number):
 
 
 def test_the_readme_quotes_the_page():
-    section = README.split("## The paper, judged")[1].split("\n## ")[0]
+    section = README.split("## The paper, tested")[1].split("\n## ")[0]
     rows = [line for line in section.splitlines() if line.startswith("|") and "**" in line]
     assert len(rows) >= 3
     for row in rows:

@@ -14,30 +14,30 @@ from asyncfed.core.errors import ConfigError
 from asyncfed.reproduce import reproduction
 from asyncfed.reproduce.claims import CLAIMS
 from asyncfed.reproduce.figures import figure_data
-from asyncfed.reproduce.reproduction import asked, forget, open_workers, simulate
-from asyncfed.reproduce.verdicts import findings
+from asyncfed.reproduce.reproduction import delete_finished_runs, open_workers, plan_reproduction, simulate_missing
+from asyncfed.reproduce.verdicts import assess_claims
 
 
 def data_bytes(wanted):
     """What the figures and verdicts of a reproduction say, as JSON."""
     figures = [figure_data(figure, wanted.runs_of(figure), "") for figure in wanted.figures]
-    judged = findings({figure.number: (figure, wanted.runs_of(figure)) for figure in wanted.figures})
-    return reproduction.to_json([figures, judged])
+    found = assess_claims({figure.number: (figure, wanted.runs_of(figure)) for figure in wanted.figures})
+    return reproduction.to_json([figures, found])
 
 
 def test_figures_share_their_runs(tmp_path):
-    alone = asked(tmp_path, only=["5"]).experiments
-    assert asked(tmp_path, only=["2", "5"]).experiments == alone
+    alone = plan_reproduction(tmp_path, only=["5"]).experiments
+    assert plan_reproduction(tmp_path, only=["2", "5"]).experiments == alone
     assert len(alone) == 2 * 8 * 5
 
 
 def test_the_longest_runs_come_first(tmp_path):
-    costs = [reproduction.cost(e) for e in asked(tmp_path, only=["5", "9"]).experiments.values()]
+    costs = [reproduction.cost(e) for e in plan_reproduction(tmp_path, only=["5", "9"]).experiments.values()]
     assert costs == sorted(costs, reverse=True)
 
 
 def test_every_claim_is_shown_by_a_figure_that_exists(tmp_path):
-    numbers = {figure.number for figure in asked(tmp_path).figures}
+    numbers = {figure.number for figure in plan_reproduction(tmp_path).figures}
     assert {claim.figure for claim in CLAIMS} <= numbers
     assert len({claim.id for claim in CLAIMS}) == len(CLAIMS)
 
@@ -45,25 +45,25 @@ def test_every_claim_is_shown_by_a_figure_that_exists(tmp_path):
 def test_finished_runs_are_not_done_again(finished, monkeypatch):
     monkeypatch.setattr(reproduction, "run_and_save", lambda *job: pytest.fail("it was done already"))
     with open_workers(1) as pool:
-        simulate(finished, pool)
+        simulate_missing(finished, pool)
 
 
 def test_a_reproduction_continued_by_two_processes_says_the_same(finished, tmp_path):
     again = replace(finished, out=tmp_path)
     with open_workers(1) as pool:
-        simulate(again, pool)
+        simulate_missing(again, pool)
     for experiment in list(again.experiments.values())[::2]:
         again.cache.path(experiment).unlink()
     assert len(again.missing()) == len(again.experiments) // 2
     with open_workers(2) as pool:
-        simulate(again, pool)
+        simulate_missing(again, pool)
     assert data_bytes(again) == data_bytes(finished)
 
 
 def test_progress_counts_to_the_cost_of_what_was_missing(finished, tmp_path):
     again, seen = replace(finished, out=tmp_path), []
     with open_workers(1) as pool:
-        simulate(again, pool, seen.append)
+        simulate_missing(again, pool, seen.append)
     assert seen[-1] == sum(map(reproduction.cost, again.experiments.values()))
     assert seen == sorted(seen)
 
@@ -71,8 +71,8 @@ def test_progress_counts_to_the_cost_of_what_was_missing(finished, tmp_path):
 def test_forgetting_deletes_the_runs(finished, tmp_path):
     again = replace(finished, out=tmp_path)
     with open_workers(1) as pool:
-        simulate(again, pool)
-    forget(again)
+        simulate_missing(again, pool)
+    delete_finished_runs(again)
     assert len(again.missing()) == len(again.experiments)
 
 
@@ -82,7 +82,7 @@ def test_forgetting_deletes_the_runs(finished, tmp_path):
 )
 def test_wrong_options_are_refused(tmp_path, options, complaint):
     with pytest.raises(ConfigError, match=complaint):
-        asked(tmp_path, **options)
+        plan_reproduction(tmp_path, **options)
 
 
 def test_workers_must_be_positive():
@@ -122,7 +122,7 @@ def test_a_killed_reproduction_continues_to_the_same_bytes(tmp_path):
         time.sleep(0.02)
     os.killpg(first.pid, signal.SIGKILL)
     first.wait()
-    total = len(asked(tmp_path / "killed", quick=True, only=["6"]).experiments)
+    total = len(plan_reproduction(tmp_path / "killed", quick=True, only=["6"]).experiments)
     assert 0 < len(list(kept.glob("*.npz"))) < total
     for out in ("killed", "whole"):
         subprocess.run(run_command(tmp_path / out, "--only", "6"), check=True, stdout=subprocess.DEVNULL)
@@ -134,7 +134,7 @@ def test_a_killed_reproduction_continues_to_the_same_bytes(tmp_path):
 def test_the_quick_command_from_end_to_end(tmp_path):
     subprocess.run(run_command(tmp_path), check=True, stdout=subprocess.DEVNULL)
     names = sorted(path.stem for path in (tmp_path / "data").glob("*.json"))
-    assert names == [figure.name for figure in asked(tmp_path, quick=True).figures]
+    assert names == [figure.name for figure in plan_reproduction(tmp_path, quick=True).figures]
     for ending in ("png", "pdf"):
         assert sorted(path.stem for path in (tmp_path / "figures").glob(f"*.{ending}")) == names
     judged = json.loads((tmp_path / "verdicts.json").read_text())
@@ -147,9 +147,9 @@ def test_the_quick_command_from_end_to_end(tmp_path):
 @pytest.mark.slow
 def test_the_published_reading_lands_in_order_between_the_published_fractions(tmp_path):
     """More clients, lower loss: at round 20 of the regression the mean loss falls from fraction to fraction."""
-    wanted = asked(tmp_path, only=["5"], seeds=10)
+    wanted = plan_reproduction(tmp_path, only=["5"], seeds=10)
     with open_workers(None) as pool:
-        simulate(wanted, pool)
+        simulate_missing(wanted, pool)
     [spec] = wanted.figures
     panel = figure_data(spec, wanted.runs_of(spec), "").panels[0]
     lines = {series.label: series.y[series.x.index(20.0)] for series in panel.series if series.label[0].isdigit()}

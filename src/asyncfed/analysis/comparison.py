@@ -33,7 +33,18 @@ Watcher = Callable[[int, int, str, int], None]
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """What one run of a comparison left behind. `evaluations` and `rounds` are arrays by column, as in `Run`."""
+    """The results of one run of a comparison.
+
+    Args:
+        label: the strategy's name in the comparison.
+        seed: the seed of the run.
+        verdict: how it ended: "finished" or "diverged".
+        reason: why it ended, in words.
+        evaluations: what was measured, an array for each column, as in `Run.evaluations`.
+        rounds: the ledger of the rounds, an array for each column, as in `Run.rounds`.
+        participation: each client's number of merged updates, shape (C,).
+        sha256: digests of the journal and of the final model, in hex.
+    """
 
     label: str
     seed: int
@@ -46,6 +57,7 @@ class Outcome:
 
     @property
     def objective(self) -> np.ndarray:
+        """The objective at each evaluation."""
         return self.evaluations["objective"]
 
     def positions(self, axis: Axis) -> np.ndarray:
@@ -62,7 +74,22 @@ class Outcome:
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """`runs[label][seed]` are the outcomes; `asked_target` is the target that was asked for, if one was."""
+    """Strategies compared on the same seeds, and what each needed to reach a target.
+
+    Args:
+        name: the experiment's name.
+        labels: the strategies' names, in the order given.
+        seeds: the seeds, in the order given; runs with the same seed are pairs.
+        runs: the outcomes: `runs[label][seed]`.
+        asked_target: the objective to reach, if one was given; see `target`.
+
+    >>> from asyncfed import presets
+    >>> base = presets.regression(rounds=30)
+    >>> both = {name: presets.regression(strategy=name).strategy for name in ("afl", "sync")}
+    >>> comparison = compare(base, both, seeds=[0, 1], workers=1)
+    >>> comparison.ratio("sync", "afl", "round").mean < 1  # synchronous FL needs fewer rounds
+    True
+    """
 
     name: str
     labels: tuple[str, ...]
@@ -120,10 +147,21 @@ def compare(
 ) -> Comparison:
     """Run every strategy with every seed. Runs with the same seed share data, split and devices: they are pairs.
 
-    `workers` processes (default: one per usable core) change the speed and nothing else; 1 works in this process.
-    `watch(done, total, label, seed)` is called after each run. A run that diverges is a result; an error stops the
-    comparison and names the strategy and the seed. In a script, call it under `if __name__ == "__main__":`, for the
-    workers import that script.
+    A run that diverges is a result; an error stops the comparison and names the strategy and the seed. In a script,
+    call it under `if __name__ == "__main__":`, for the workers import that script.
+
+    Args:
+        experiment: everything but the strategy and the seed.
+        strategies: what is compared, by a name of your choice; at least one. Your own strategies must be defined in a
+            module if there is more than one worker.
+        seeds: whole numbers ≥ 0, each once; at least two for confidence intervals.
+        workers: processes, at least 1 (default: one per usable core). They change the speed and nothing else; 1 works
+            in this process.
+        target: the objective to reach, above 0 (default: a level that every run reached; see `Comparison.target`).
+        watch: called after each run as `watch(done, total, label, seed)`.
+
+    Returns:
+        The outcomes, and what each strategy needed to reach the target.
 
     >>> from asyncfed import presets
     >>> base = presets.regression(rounds=2)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.special import stdtrit
 
 from asyncfed.core.errors import ConfigError
 from asyncfed.core.record import Record
@@ -32,7 +31,13 @@ def t_quantile(n: int, level: float = LEVEL) -> float:
         raise ConfigError(f"a confidence interval needs at least 2 values, and there are {n}. Add seeds.")
     if not 0 < level < 1:
         raise ConfigError(f"the confidence level is {level}; it must be between 0 and 1, such as 0.95.")
-    return float(stdtrit(n - 1, 0.5 + level / 2))
+    return _t_quantile(n - 1, level)
+
+
+def _t_quantile(freedom: float, level: float) -> float:
+    from scipy.special import stdtrit
+
+    return float(stdtrit(freedom, 0.5 + level / 2))
 
 
 def mean_interval(values: Sequence[float] | np.ndarray, level: float = LEVEL) -> Interval:
@@ -59,11 +64,38 @@ def geometric_interval(values: Sequence[float] | np.ndarray, level: float = LEVE
     >>> geometric_interval([1.0, 4.0]).mean
     2.0
     """
-    known = np.asarray(values, np.float64)
-    known = known[np.isfinite(known) & (known > 0)]
-    of_logs = mean_interval(np.log(known), level)
+    of_logs = mean_interval(np.log(_positive(values)), level)
     mean, low, high = np.exp([of_logs.mean, of_logs.low, of_logs.high]).tolist()
     return Interval(mean, low, high, of_logs.n)
+
+
+def independent_ratio(
+    ones: Sequence[float] | np.ndarray, others: Sequence[float] | np.ndarray, level: float = LEVEL
+) -> Interval:
+    """The geometric mean of `ones` over that of `others`, which are not paired: Welch's interval on the logarithms.
+
+    The standard error is √(s₁²/n₁ + s₂²/n₂), its degrees of freedom are Welch and Satterthwaite's. Values that are not
+    positive and finite are left out; `n` is the smaller of both numbers.
+
+    >>> round(independent_ratio([1.0, 4.0], [1.0, 1.0]).mean, 12)
+    2.0
+    """
+    logs = [np.log(_positive(values)) for values in (ones, others)]
+    n = min(len(values) for values in logs)
+    mean = float(np.mean(logs[0]) - np.mean(logs[1])) if n else float("nan")
+    if n < 2:
+        return Interval(float(np.exp(mean)), float("nan"), float("nan"), n)
+    parts = [float(values.var(ddof=1)) / len(values) for values in logs]
+    error = sum(parts)
+    freedom = error**2 / sum(part**2 / (len(v) - 1) for part, v in zip(parts, logs, strict=True)) if error else 1.0
+    reach = _t_quantile(freedom, level) * error**0.5
+    low, middle, high = np.exp([mean - reach, mean, mean + reach]).tolist()
+    return Interval(middle, low, high, n)
+
+
+def _positive(values: Sequence[float] | np.ndarray) -> np.ndarray:
+    known = np.asarray(values, np.float64)
+    return known[np.isfinite(known) & (known > 0)]
 
 
 def step_values(x: np.ndarray, y: np.ndarray, at: np.ndarray) -> np.ndarray:

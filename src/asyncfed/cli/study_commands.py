@@ -96,22 +96,22 @@ def reproduce(
     workers: Workers = None,
     force: Annotated[bool, typer.Option("--force", help="Do finished runs again.")] = False,
 ) -> None:
-    """Run the paper's experiments again, draw its figures and judge its claims. Run it again to continue."""
+    """Run the paper's experiments again, draw its figures and test its claims. Run it again to continue."""
     from asyncfed.report.terminal.progress import counting_bar
     from asyncfed.reproduce import reproduction
     from asyncfed.reproduce.cached_runs import cost
 
-    wanted = reproduction.asked(out, quick=quick, only=only, seeds=seeds)
+    wanted = reproduction.plan_reproduction(out, quick=quick, only=only, seeds=seeds)
     if force:
-        reproduction.forget(wanted)
+        reproduction.delete_finished_runs(wanted)
     missing, needed = wanted.missing(), len(wanted.experiments)
     console.print(f"figures: {len(wanted.figures)}; runs: {needed}, of which done already: {needed - len(missing)}")
     try:
         with reproduction.open_workers(workers) as pool:
             with counting_bar(console, "client updates", sum(map(cost, missing))) as watch:
-                reproduction.simulate(wanted, pool, watch)
+                reproduction.simulate_missing(wanted, pool, watch)
             with console.status("drawing"):
-                written = reproduction.write(wanted, pool)
+                written = reproduction.write_results(wanted, pool)
     except KeyboardInterrupt:
         print_stopped("stopped; the same command continues")
         raise typer.Exit(130) from None

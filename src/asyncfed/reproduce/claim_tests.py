@@ -1,25 +1,28 @@
-"""How each claim is judged: from the runs of a figure, in one reading, to a number, a verdict and a reason."""
+"""How each claim is tested: from the runs of a figure, in one reading, to a number, a verdict and a reason."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from math import isfinite
 from typing import NamedTuple
 
 import numpy as np
 
-from asyncfed.analysis.statistics import Interval, geometric_interval, mean_interval
+from asyncfed.analysis.statistics import Interval, geometric_interval, independent_ratio, mean_interval
 from asyncfed.presets import Reading
 from asyncfed.reproduce.curve_statistics import (
     Verdict,
     above,
     below,
+    compare_speed,
     cost_ratios,
+    growth_of_variability,
+    late_variability,
     linearity,
     matching_round,
-    race,
-    second_half,
-    variability,
 )
 from asyncfed.reproduce.figures import swept
+from asyncfed.reproduce.published_curves import published_curves
 from asyncfed.reproduce.run_lookup import Line, Study
 from asyncfed.reproduce.run_measures import last_level, merge_shares, seconds_per_ticket
 
@@ -31,7 +34,7 @@ NOTICEABLE = 0.01
 FAIR = 1.1
 
 
-class Judgement(NamedTuple):
+class Assessment(NamedTuple):
     """The number with its interval, what it lets one say, and why."""
 
     interval: Interval
@@ -39,7 +42,7 @@ class Judgement(NamedTuple):
     reason: str
 
 
-def delay_is_acceptable(study: Study, reading: Reading, figure: int) -> Judgement:
+def delay_is_acceptable(study: Study, reading: Reading, figure: int) -> Assessment:
     line = study.line(figure, reading)
     largest = mean_interval([spread.max() for spread in line.columns("delay_spread")])
     staleness = max(float(column.max()) for column in line.columns("staleness_max"))
@@ -49,10 +52,10 @@ def delay_is_acceptable(study: Study, reading: Reading, figure: int) -> Judgemen
         if reading == "text"
         else "in the scripts clients never download, so they drift apart whatever the delay"
     )
-    return Judgement(largest, "cannot be told", f"The paper names no threshold; {effect}, and {drift}.")
+    return Assessment(largest, "undecided", f"The paper names no threshold; {effect}, and {drift}.")
 
 
-def reaches_the_optimum(study: Study, reading: Reading) -> Judgement:
+def reaches_the_optimum(study: Study, reading: Reading) -> Assessment:
     ratios = []
     for experiment, run in study.line(2, reading).experiments():
         problem = experiment.problem()
@@ -60,7 +63,7 @@ def reaches_the_optimum(study: Study, reading: Reading) -> Judgement:
         least = problem.evaluate(optimum)["objective"] if optimum is not None else float("nan")
         ratios.append(last_level(run.outcome.objective) / least)
     found = geometric_interval(ratios)
-    return Judgement(
+    return Assessment(
         found,
         below(found, CLOSE_TO_OPTIMUM),
         f"The objective ends at {found.mean:.3f} times the least possible; up to {CLOSE_TO_OPTIMUM} counts as "
@@ -71,10 +74,10 @@ def reaches_the_optimum(study: Study, reading: Reading) -> Judgement:
 WALL_CLOCK = {"published": "cumulative_longest", "text": "cumulative_spread"}
 
 
-def wall_clock_is_linear(study: Study, reading: Reading) -> Judgement:
+def wall_clock_is_linear(study: Study, reading: Reading) -> Assessment:
     found = mean_interval([linearity(y) for y in study.line(3, reading).columns(WALL_CLOCK[reading])])
     whose, words = ("scripts", "sum of longest") if reading == "published" else ("text", "sum of (longest - shortest)")
-    return Judgement(
+    return Assessment(
         found,
         above(found, NEARLY_LINEAR),
         f"By the definition of the {whose} ({words}); a sum of rounds whose "
@@ -82,7 +85,7 @@ def wall_clock_is_linear(study: Study, reading: Reading) -> Judgement:
     )
 
 
-def energy_follows_wall_clock(study: Study, reading: Reading) -> Judgement:
+def energy_follows_wall_clock(study: Study, reading: Reading) -> Assessment:
     line = study.line(4, reading)
     if reading == "published":
         energies = line.columns("cumulative_longest")
@@ -95,7 +98,7 @@ def energy_follows_wall_clock(study: Study, reading: Reading) -> Judgement:
         )
     ratios = [_after_start(e / t) for e, t in zip(energies, line.columns(WALL_CLOCK[reading]), strict=True)]
     found = mean_interval([float(np.std(ratio) / np.mean(ratio)) for ratio in ratios])
-    return Judgement(found, below(found, PROPORTIONAL), reason)
+    return Assessment(found, below(found, PROPORTIONAL), reason)
 
 
 def _after_start(y: np.ndarray) -> np.ndarray:
@@ -103,67 +106,102 @@ def _after_start(y: np.ndarray) -> np.ndarray:
     return y[len(y) // 10 :]
 
 
-def loss_decreases(study: Study, reading: Reading, figure: int) -> Judgement:
+def loss_decreases(study: Study, reading: Reading, figure: int) -> Assessment:
     line = study.line(figure, reading)
     of_fractions = [line.losses(fraction) for fraction in line.arm.fractions]
     worst = [max(last_level(c.y) / c.y[0] for c in of_seed) for of_seed in zip(*of_fractions, strict=True)]
     rising = np.mean([np.mean(np.diff(c.y) > 0) for curves in of_fractions for c in curves])
     found = geometric_interval(worst)
-    return Judgement(
+    return Assessment(
         found,
         below(found, 1.0),
-        f"From one round to the next the loss rose in {rising:.0%} of the rounds; what is judged is where it ends, "
+        f"From one round to the next the loss rose in {rising:.0%} of the rounds; what is tested is where it ends, "
         "with the fraction that gains least.",
     )
 
 
-def more_clients_are_faster(study: Study, reading: Reading, figure: int) -> Judgement:
+def more_clients_are_faster(study: Study, reading: Reading, figure: int) -> Assessment:
     line = study.line(figure, reading)
     high, low = line.highest, line.lowest
     per_round = geometric_interval(cost_ratios(line.losses(high), line.losses(low)))
     in_time = geometric_interval(cost_ratios(line.losses(high, "elapsed"), line.losses(low, "elapsed")))
     updates = per_round.mean * high / low
-    return Judgement(
+    return Assessment(
         per_round,
-        race(per_round, in_time),
+        compare_speed(per_round, in_time),
         f"{high:.0%} of the clients need {per_round.mean:.2f} times the rounds of {low:.0%}, {in_time.mean:.2f} times "
         f"the virtual time {_ends(in_time)} and {updates:.2f} times the client updates.",
     )
 
 
-def few_clients_vary_more(study: Study, reading: Reading, figure: int) -> Judgement:
+def few_clients_vary_more(study: Study, reading: Reading, figure: int) -> Assessment:
     line = study.line(figure, reading)
-    ratios = [
-        variability(second_half(few.y)) / variability(second_half(many.y))
-        for few, many in zip(line.losses(line.lowest), line.losses(line.highest), strict=True)
-    ]
-    found = geometric_interval(ratios)
-    return Judgement(
-        found,
-        above(found, 1.0),
-        f"In the second half of the run the loss with {line.lowest:.0%} changes from round to round {found.mean:.2f} "
-        f"times as much as with {line.highest:.0%}.",
+    few, many = (_late_changes(line, (fraction,)) for fraction in (line.lowest, line.highest))
+    published = _published_changes(line, line.lowest), _published_changes(line, line.highest)
+    return _more_variable(
+        few,
+        many,
+        reading,
+        published,
+        f"the loss with {line.lowest:.0%}",
+        f"with {line.highest:.0%}",
     )
 
 
-def synchronous_is_faster(study: Study, reading: Reading, figure: int) -> Judgement:
+def _late_changes(line: Line, fractions: Sequence[float]) -> np.ndarray:
+    """Seed by seed, the relative change from round to round in the second half, geometric mean over fractions."""
+    logs = [[np.log(late_variability(curve.y)) for curve in line.losses(fraction)] for fraction in fractions]
+    return np.asarray(np.exp(np.mean(logs, axis=0)))
+
+
+def _published_changes(line: Line, *fractions: float) -> float:
+    """The same of the published curves with these fractions; NaN if there is none."""
+    known = [published_curves().get((line.arm.preset, line.arm.strategy, fraction)) for fraction in fractions]
+    changes = [np.log(late_variability(curve)) for curve in known if curve is not None]
+    return float(np.exp(np.mean(changes))) if changes else float("nan")
+
+
+def _more_variable(
+    ones: np.ndarray, others: np.ndarray, reading: Reading, published: tuple[float, float], one: str, other: str
+) -> Assessment:
+    """Whether one loss changes more from round to round than another.
+
+    Seeds are pairs in the text's reading. In the published one they are not: each run of the scripts drew data of its
+    own, and how much its measured loss changes depends on how many rows the first client got.
+    """
+    paired = geometric_interval(ones / others)
+    found = paired if reading == "text" else independent_ratio(ones, others)
+    reason = (
+        f"In the second half of the run {one} changes from round to round {found.mean:.2f} times as much as {other}."
+    )
+    if reading == "published":
+        reason += (
+            f" On the same data the interval is narrower {_ends(paired)}, but each run of the scripts has its own, and "
+            "its loss changes the more the fewer rows the first client's last batch happens to hold."
+        )
+        if isfinite(published[0] / published[1]):
+            reason += f" On the published curves the ratio is {published[0] / published[1]:.2f}."
+    return Assessment(found, above(found, 1.0), reason)
+
+
+def synchronous_is_faster(study: Study, reading: Reading, figure: int) -> Assessment:
     sync, afl = study.line(figure, reading, "sync"), study.line(figure, reading)
     per_round = geometric_interval(cost_ratios(sync.averaged(), afl.averaged()))
     in_time = geometric_interval(cost_ratios(sync.averaged("elapsed"), afl.averaged("elapsed")))
     why = "; both wait for their slowest client" if reading == "published" else ""
-    return Judgement(
+    return Assessment(
         per_round,
-        race(per_round, in_time),
+        compare_speed(per_round, in_time),
         f"Synchronous learning needs {per_round.mean:.2f} times the rounds of AFL and {in_time.mean:.2f} times its "
         f"virtual time {_ends(in_time)}{why}; its rate is not lowered, AFL's is.",
     )
 
 
-def settles_at_a_hundredth(study: Study, reading: Reading) -> Judgement:
+def settles_at_a_hundredth(study: Study, reading: Reading) -> Assessment:
     factor = 1.0 if reading == "published" else 2.0
     found = geometric_interval([factor * last_level(c.y) for c in study.line(6, reading, "sync").averaged()])
     verdict = below(found, 2 * 0.01)  # within a factor of two counts as around
-    return Judgement(
+    return Assessment(
         found,
         verdict,
         f"It settles at {found.mean:.3g} in mean squared error: the data's noise has variance 0.04, and no model gets "
@@ -171,15 +209,15 @@ def settles_at_a_hundredth(study: Study, reading: Reading) -> Judgement:
     )
 
 
-def matches_after_200_rounds(study: Study, reading: Reading) -> Judgement:
+def matches_after_200_rounds(study: Study, reading: Reading) -> Assessment:
     sync, afl = study.line(6, reading, "sync"), study.line(6, reading)
     rounds = [matching_round(a.y, s.y) for a, s in zip(afl.averaged(), sync.averaged(), strict=True)]
     found, limit = mean_interval(rounds), 300 / afl.runs.shorter
     if found.n < len(rounds):
-        return Judgement(
+        return Assessment(
             found, "does not hold", f"In {len(rounds) - found.n} of {len(rounds)} seeds AFL ends above it."
         )
-    return Judgement(
+    return Assessment(
         found,
         below(found, limit),
         f"From round {found.mean:.0f} on AFL's mean loss stays within 10 % of the synchronous one; up to {limit:.0f} "
@@ -187,29 +225,20 @@ def matches_after_200_rounds(study: Study, reading: Reading) -> Judgement:
     )
 
 
-def afl_varies_more(study: Study, reading: Reading, figure: int) -> Judgement:
-    found = geometric_interval(_mean_over_fractions(study.line(figure, reading), study.line(figure, reading, "sync")))
-    return Judgement(
-        found,
-        above(found, 1.0),
-        f"In the second half of the run AFL's loss changes from round to round {found.mean:.2f} times as "
-        "much as the synchronous one's.",
+def afl_varies_more(study: Study, reading: Reading, figure: int) -> Assessment:
+    afl, sync = study.line(figure, reading), study.line(figure, reading, "sync")
+    fractions = afl.arm.fractions
+    return _more_variable(
+        _late_changes(afl, fractions),
+        _late_changes(sync, fractions),
+        reading,
+        (_published_changes(afl, *fractions), _published_changes(sync, *fractions)),
+        "AFL's loss",
+        "the synchronous one's",
     )
 
 
-def _mean_over_fractions(one: Line, other: Line) -> list[float]:
-    """Seed by seed, the geometric mean over fractions of the ratio of variabilities."""
-    logs = [
-        [
-            np.log(variability(second_half(a.y)) / variability(second_half(b.y)))
-            for a, b in zip(one.losses(fraction), other.losses(fraction), strict=True)
-        ]
-        for fraction in one.arm.fractions
-    ]
-    return [float(ratio) for ratio in np.exp(np.mean(logs, axis=0))]
-
-
-def svm_is_more_sensitive(study: Study, reading: Reading) -> Judgement:
+def svm_is_more_sensitive(study: Study, reading: Reading) -> Assessment:
     worse = {}
     for line in study.panel(15, 0):
         levels = swept(line.arm, line.panel.y, line.runs)
@@ -217,21 +246,21 @@ def svm_is_more_sensitive(study: Study, reading: Reading) -> Judgement:
     ratios = worse["svm"] / worse["regression"]
     at = len(ratios[0]) // 2
     found, far = geometric_interval(ratios[:, at]), geometric_interval(ratios[:, -1])
-    agreed = above(found, 1.0) if above(found, 1.0) == above(far, 1.0) else "cannot be told"
-    return Judgement(
+    agreed = above(found, 1.0) if above(found, 1.0) == above(far, 1.0) else "undecided"
+    return Assessment(
         found,
         agreed,
         f"With delays 100 times the laptop's the SVM's loss grows {found.mean:.3f} times as much as the regression's; "
-        f"with 10,000 times, {far.mean:.3g} times. At the laptop's own delays neither feels them.",
+        f"with 10,000 times, {far.mean:.3g} times. At the laptop's own delays neither is affected.",
     )
 
 
-def svm_settles(study: Study, reading: Reading) -> Judgement:
+def svm_settles(study: Study, reading: Reading) -> Assessment:
     line = study.line(8, reading)
     begin, end = 250 // line.runs.shorter, 300 // line.runs.shorter
     ratios = [last_level(c.y) / float(np.exp(np.mean(np.log(c.y[begin:end])))) for c in line.losses(line.lowest)]
     found = geometric_interval(ratios)
-    return Judgement(
+    return Assessment(
         found,
         above(found, SETTLED),
         f"At the end the loss is {found.mean:.2f} times that of rounds {begin} to {end}; a settled one would keep at "
@@ -239,26 +268,24 @@ def svm_settles(study: Study, reading: Reading) -> Judgement:
     )
 
 
-def fluctuations_persist(study: Study, reading: Reading) -> Judgement:
+def fluctuations_persist(study: Study, reading: Reading) -> Assessment:
     line = study.line(8, reading)
-    found = geometric_interval([variability(second_half(c.y)) for c in line.losses(line.lowest)])
+    found = geometric_interval(_late_changes(line, (line.lowest,)))
+    published = _published_changes(line, line.lowest)
     cause = (
         "the cause cannot be non-IID data, for the scripts' split is IID"
         if reading == "published"
         else "the split is non-IID here"
     )
-    return Judgement(
-        found, above(found, NOTICEABLE), f"From round to round the loss changes by {found.mean:.2%}; {cause}."
+    curve = f" On the published curve it changes by {published:.2%}." if isfinite(published) else ""
+    return Assessment(
+        found, above(found, NOTICEABLE), f"From round to round the loss changes by {found.mean:.2%}; {cause}.{curve}"
     )
 
 
-def fluctuations_grow(study: Study, reading: Reading) -> Judgement:
-    ratios = []
-    for curve in study.line(9, reading).averaged():
-        quarter = len(curve.y) // 4
-        ratios.append(variability(curve.y[-quarter:]) / variability(curve.y[quarter : 2 * quarter]))
-    found = geometric_interval(ratios)
-    return Judgement(
+def fluctuations_grow(study: Study, reading: Reading) -> Assessment:
+    found = geometric_interval([growth_of_variability(curve.y) for curve in study.line(9, reading).averaged()])
+    return Assessment(
         found,
         above(found, 1.0),
         f"Relative to the loss, the mean curve changes from round to round {found.mean:.2f} times as much in the last "
@@ -266,11 +293,11 @@ def fluctuations_grow(study: Study, reading: Reading) -> Judgement:
     )
 
 
-def afl_ends_higher(study: Study, reading: Reading) -> Judgement:
+def afl_ends_higher(study: Study, reading: Reading) -> Assessment:
     sync, afl = study.line(10, reading, "sync"), study.line(10, reading)
     pairs = zip(afl.averaged(), sync.averaged(), strict=True)
     found = geometric_interval([last_level(a.y) / last_level(s.y) for a, s in pairs])
-    return Judgement(
+    return Assessment(
         found,
         above(found, 1.0),
         f"After as many rounds AFL's loss is {found.mean:.2f} times the synchronous one's. Neither has settled, and "
@@ -278,7 +305,7 @@ def afl_ends_higher(study: Study, reading: Reading) -> Judgement:
     )
 
 
-def afl_is_faster_in_time(study: Study, reading: Reading, panel: int) -> Judgement:
+def afl_is_faster_in_time(study: Study, reading: Reading, panel: int) -> Assessment:
     lines = {line.arm.strategy: line for line in study.panel(11, panel)}
     fraction = lines["sync"].lowest
 
@@ -288,7 +315,7 @@ def afl_is_faster_in_time(study: Study, reading: Reading, panel: int) -> Judgeme
         )
 
     found, mixing = against_sync("afl"), against_sync("afl_mixing")
-    return Judgement(
+    return Assessment(
         found,
         below(found, 1.0),
         f"At the same rate, Algorithm 1 (latest models) needs {found.mean:.2f} times the virtual time of synchronous "
@@ -296,7 +323,7 @@ def afl_is_faster_in_time(study: Study, reading: Reading, panel: int) -> Judgeme
     )
 
 
-def split_is_non_iid(study: Study, reading: Reading) -> Judgement:
+def split_is_non_iid(study: Study, reading: Reading) -> Assessment:
     lines = [panel[0] for panel in (study.panel(14, 0), study.panel(14, 1))]
     different = [
         any(test.differs for test in experiment.measure_heterogeneity().tests)
@@ -305,15 +332,15 @@ def split_is_non_iid(study: Study, reading: Reading) -> Judgement:
     ]
     share = float(np.mean(different))
     verdict: Verdict = "does not hold" if share < 0.5 else "holds"
-    return Judgement(
+    return Assessment(
         Interval(share, float("nan"), float("nan"), len(different)),
         verdict,
-        f"In {sum(different)} of {len(different)} data sets a test can tell the scripts' split from a random one: it "
-        "draws a Dirichlet vector per sample, which is a uniform draw.",
+        f"In {sum(different)} of {len(different)} data sets a test distinguishes the scripts' split from a random one: "
+        "it draws a Dirichlet vector per sample, which is a uniform draw.",
     )
 
 
-def participation_is_fair(study: Study, reading: Reading) -> Judgement:
+def participation_is_fair(study: Study, reading: Reading) -> Assessment:
     line = study.panel(16, 0)[0]
     ratios = []
     for experiment, run in line.experiments():
@@ -321,11 +348,11 @@ def participation_is_fair(study: Study, reading: Reading) -> Judgement:
         third = len(order) // 3
         ratios.append(float(shares[order[:third]].sum() / shares[order[-third:]].sum()))
     found = geometric_interval(ratios)
-    return Judgement(
+    return Assessment(
         found,
         below(found, FAIR),
-        f"With clients of unequal speed (log-normal, spread 1) the fastest third is heard {found.mean:.2f} times as "
-        f"often as the slowest; up to {FAIR} counts as fair.",
+        f"With clients of unequal speed (log-normal, spread 1) the fastest third has {found.mean:.2f} times as "
+        f"many merges as the slowest; up to {FAIR} counts as fair.",
     )
 
 

@@ -7,22 +7,22 @@ from functools import partial
 from typing import NamedTuple
 
 from asyncfed.presets import Reading
-from asyncfed.reproduce import claim_tests as judges
-from asyncfed.reproduce.claim_tests import Judgement
+from asyncfed.reproduce import claim_tests as tests
+from asyncfed.reproduce.claim_tests import Assessment
 from asyncfed.reproduce.run_lookup import Study
 
 BOTH: tuple[Reading, ...] = ("published", "text")
 
 
 class Claim(NamedTuple):
-    """One claim in our words, the statistic that decides it, and the readings it is judged in."""
+    """One claim in our words, the statistic that decides it, and the readings it is tested in."""
 
     id: str
     figure: int
     claim: str
     statistic: str
     unit: str
-    judge: Callable[[Study, Reading], Judgement]
+    assess: Callable[[Study, Reading], Assessment]
     readings: tuple[Reading, ...] = BOTH
 
 
@@ -37,7 +37,7 @@ REGRESSION = (
         "Regression: delays stay within an acceptable threshold, so the clients do not drift apart.",
         "largest delay spread of a run, mean over seeds",
         "s",
-        partial(judges.delay_is_acceptable, figure=1),
+        partial(tests.delay_is_acceptable, figure=1),
     ),
     Claim(
         "regression-converges",
@@ -45,7 +45,7 @@ REGRESSION = (
         "Regression: the server loss converges within an acceptable bound.",
         "objective at the end over the least possible, geometric mean over seeds",
         "x",
-        judges.reaches_the_optimum,
+        tests.reaches_the_optimum,
     ),
     Claim(
         "wall-clock-linear",
@@ -53,7 +53,7 @@ REGRESSION = (
         "Cumulative wall-clock time grows nearly linearly with the rounds.",
         "R² of a straight line, mean over seeds",
         "R²",
-        judges.wall_clock_is_linear,
+        tests.wall_clock_is_linear,
     ),
     Claim(
         "energy-proportional",
@@ -61,7 +61,7 @@ REGRESSION = (
         "The energy proxy grows in proportion to the wall-clock time.",
         "relative standard deviation of energy over wall-clock along a run, mean over seeds",
         "",
-        judges.energy_follows_wall_clock,
+        tests.energy_follows_wall_clock,
     ),
     Claim(
         "regression-loss-decreases",
@@ -69,7 +69,7 @@ REGRESSION = (
         "Regression: the server loss consistently decreases with every client fraction.",
         "loss at the end over that of round 1, worst fraction, geometric mean over seeds",
         "x",
-        partial(judges.loss_decreases, figure=5),
+        partial(tests.loss_decreases, figure=5),
     ),
     Claim(
         "regression-more-clients-faster",
@@ -77,7 +77,7 @@ REGRESSION = (
         "Regression: higher client fractions converge faster.",
         SPEED,
         "x",
-        partial(judges.more_clients_are_faster, figure=5),
+        partial(tests.more_clients_are_faster, figure=5),
     ),
     Claim(
         "regression-few-clients-vary",
@@ -85,7 +85,7 @@ REGRESSION = (
         "Regression: low client fractions vary more.",
         CHANGE,
         "x",
-        partial(judges.few_clients_vary_more, figure=5),
+        partial(tests.few_clients_vary_more, figure=5),
     ),
     Claim(
         "regression-sync-faster-early",
@@ -93,7 +93,7 @@ REGRESSION = (
         "Regression: synchronous learning converges faster in the early rounds.",
         SPEED,
         "x",
-        partial(judges.synchronous_is_faster, figure=6),
+        partial(tests.synchronous_is_faster, figure=6),
     ),
     Claim(
         "regression-sync-hundredth",
@@ -101,7 +101,7 @@ REGRESSION = (
         'Regression: synchronous learning stabilises "around 10⁻²".',
         "mean squared error at the end, mean of the fractions, geometric mean over seeds",
         "MSE",
-        judges.settles_at_a_hundredth,
+        tests.settles_at_a_hundredth,
     ),
     Claim(
         "regression-afl-varies",
@@ -109,7 +109,7 @@ REGRESSION = (
         "Regression: the loss of AFL varies more.",
         CHANGE,
         "x",
-        partial(judges.afl_varies_more, figure=6),
+        partial(tests.afl_varies_more, figure=6),
     ),
     Claim(
         "regression-afl-matches",
@@ -117,7 +117,7 @@ REGRESSION = (
         "Regression: AFL matches synchronous learning after about 200 rounds.",
         "round from which its loss stays within 10 %, mean over seeds",
         "rounds",
-        judges.matches_after_200_rounds,
+        tests.matches_after_200_rounds,
     ),
 )
 
@@ -128,7 +128,7 @@ SVM = (
         "The SVM is more sensitive to client delays than the regression.",
         "growth of the SVM's loss over that of the regression's, delays 100 times the laptop's, paired over seeds",
         "x",
-        judges.svm_is_more_sensitive,
+        tests.svm_is_more_sensitive,
         ("text",),
     ),
     Claim(
@@ -137,7 +137,7 @@ SVM = (
         "SVM: the loss stabilises after around 200–300 rounds.",
         "loss at the end over that of rounds 250 to 300, geometric mean over seeds",
         "x",
-        judges.svm_settles,
+        tests.svm_settles,
     ),
     Claim(
         "svm-fluctuates",
@@ -145,7 +145,7 @@ SVM = (
         "SVM: fluctuations persist in the later stages, likely due to non-IID data.",
         "relative change of the loss from round to round in the second half, geometric mean over seeds",
         "per round",
-        judges.fluctuations_persist,
+        tests.fluctuations_persist,
     ),
     Claim(
         "svm-loss-decreases",
@@ -153,7 +153,7 @@ SVM = (
         "SVM: the loss falls with every client fraction.",
         "loss at the end over that of round 1, worst fraction, geometric mean over seeds",
         "x",
-        partial(judges.loss_decreases, figure=9),
+        partial(tests.loss_decreases, figure=9),
     ),
     Claim(
         "svm-more-clients-faster",
@@ -161,7 +161,7 @@ SVM = (
         "SVM: higher client fractions converge faster.",
         SPEED,
         "x",
-        partial(judges.more_clients_are_faster, figure=9),
+        partial(tests.more_clients_are_faster, figure=9),
     ),
     Claim(
         "svm-few-clients-vary",
@@ -169,7 +169,7 @@ SVM = (
         "SVM: low client fractions vary more.",
         CHANGE,
         "x",
-        partial(judges.few_clients_vary_more, figure=9),
+        partial(tests.few_clients_vary_more, figure=9),
     ),
     Claim(
         "svm-fluctuations-grow",
@@ -177,7 +177,7 @@ SVM = (
         "SVM: fluctuations become more apparent in later rounds.",
         "ratio of the mean curve's relative change from round to round, last quarter over second, geometric mean",
         "x",
-        judges.fluctuations_grow,
+        tests.fluctuations_grow,
     ),
     Claim(
         "svm-sync-faster",
@@ -185,7 +185,7 @@ SVM = (
         "SVM: synchronous learning converges faster.",
         SPEED,
         "x",
-        partial(judges.synchronous_is_faster, figure=10),
+        partial(tests.synchronous_is_faster, figure=10),
     ),
     Claim(
         "svm-afl-higher",
@@ -193,7 +193,7 @@ SVM = (
         "SVM: AFL ends at a higher loss.",
         LEVEL,
         "x",
-        judges.afl_ends_higher,
+        tests.afl_ends_higher,
     ),
     Claim(
         "svm-afl-varies",
@@ -201,7 +201,7 @@ SVM = (
         "SVM: the loss of AFL varies more, most of all in later rounds.",
         CHANGE,
         "x",
-        partial(judges.afl_varies_more, figure=10),
+        partial(tests.afl_varies_more, figure=10),
     ),
 )
 
@@ -212,7 +212,7 @@ AROUND = (
         "The clients' data are non-IID (Dirichlet with concentration 0.5).",
         "share of data sets whose published split a test can tell from a random one",
         "",
-        judges.split_is_non_iid,
+        tests.split_is_non_iid,
         ("published",),
     ),
     Claim(
@@ -221,7 +221,7 @@ AROUND = (
         "Asynchrony leads to faster convergence (regression, light delays).",
         "virtual time to a loss that both reach, AFL over synchronous, paired over seeds",
         "x",
-        partial(judges.afl_is_faster_in_time, panel=0),
+        partial(tests.afl_is_faster_in_time, panel=0),
         ("text",),
     ),
     Claim(
@@ -230,7 +230,7 @@ AROUND = (
         "Asynchrony leads to faster convergence (regression, heavy-tailed delays).",
         "virtual time to a loss that both reach, AFL over synchronous, paired over seeds",
         "x",
-        partial(judges.afl_is_faster_in_time, panel=1),
+        partial(tests.afl_is_faster_in_time, panel=1),
         ("text",),
     ),
     Claim(
@@ -239,7 +239,7 @@ AROUND = (
         "AFL maintains fairness in client participation.",
         "merges of the fastest third of the clients over those of the slowest, geometric mean over seeds",
         "x",
-        judges.participation_is_fair,
+        tests.participation_is_fair,
         ("text",),
     ),
 )

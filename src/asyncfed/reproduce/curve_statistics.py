@@ -11,29 +11,29 @@ from asyncfed.analysis.comparison import SLACK
 from asyncfed.analysis.statistics import Interval
 from asyncfed.reproduce.curves import Curve
 
-Verdict = Literal["holds", "holds per round but not in time", "does not hold", "cannot be told"]
+Verdict = Literal["holds", "holds per round but not in time", "does not hold", "undecided"]
 SMOOTHING = 10
 
 
 def below(interval: Interval, limit: float) -> Verdict:
-    """Whether what the interval is about lies below the limit: told only if the whole interval is on one side.
+    """Whether what the interval is about lies below the limit: decided only if the whole interval is on one side.
 
     >>> below(Interval(0.5, 0.4, 0.6, 5), 1.0), below(Interval(0.5, 0.4, 1.6, 5), 1.0)
-    ('holds', 'cannot be told')
+    ('holds', 'undecided')
     """
     if interval.high < limit:
         return "holds"
-    return "does not hold" if interval.low >= limit else "cannot be told"
+    return "does not hold" if interval.low >= limit else "undecided"
 
 
 def above(interval: Interval, limit: float) -> Verdict:
     """The mirror image of `below`."""
     if interval.low > limit:
         return "holds"
-    return "does not hold" if interval.high <= limit else "cannot be told"
+    return "does not hold" if interval.high <= limit else "undecided"
 
 
-def race(per_round: Interval, in_time: Interval) -> Verdict:
+def compare_speed(per_round: Interval, in_time: Interval) -> Verdict:
     """Whether one is faster than another, from the ratios of what they need: below 1 is faster."""
     verdict = below(per_round, 1.0)
     if verdict == "holds" and below(in_time, 1.0) != "holds":
@@ -64,6 +64,17 @@ def variability(loss: np.ndarray) -> float:
     0.0
     """
     return float(np.std(np.diff(np.log(loss))))
+
+
+def late_variability(loss: np.ndarray) -> float:
+    """The variability of the second half of a run."""
+    return variability(second_half(loss))
+
+
+def growth_of_variability(loss: np.ndarray) -> float:
+    """The variability of the last quarter of a run over that of its second quarter."""
+    quarter = len(loss) // 4
+    return variability(loss[-quarter:]) / variability(loss[quarter : 2 * quarter])
 
 
 def second_half(loss: np.ndarray) -> np.ndarray:

@@ -174,7 +174,7 @@ def _explained(message: str) -> str:
     return f"[{path or 'the figure'}] has no key `{key}`. {did_you_mean(key, kind.__struct_fields__)}"
 
 
-def chosen(figures: Sequence[FigureSpec], only: Sequence[str]) -> list[FigureSpec]:
+def select_figures(figures: Sequence[FigureSpec], only: Sequence[str]) -> list[FigureSpec]:
     """The figures asked for by number or by name (with or without its number); all of them if none is asked for."""
     if not only:
         return list(figures)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,8 +10,8 @@ from asyncfed.report.figures.figure_data import FigureData, Panel, Series
 from asyncfed.reproduce.cached_runs import CachedRun, RunCache
 from asyncfed.reproduce.curves import Curve, curve_of, drawn, mean_curve, places, series_of, spread_over_seeds
 from asyncfed.reproduce.figure_spec import Arm, FigureSpec, PanelSpec
+from asyncfed.reproduce.published_curves import drawn_points
 from asyncfed.reproduce.run_measures import measure_named, merge_shares, seconds_per_ticket
-from asyncfed.store.json_files import read_json
 
 X_LABELS = {
     "round": "round",
@@ -86,19 +84,10 @@ def _heterogeneity(arm: Arm, runs: Runs) -> str:
     return f"{arm.label}: {found.verdict}."
 
 
-@cache
-def published_losses() -> dict[str, Any]:
-    """The server losses of the published runs at a few rounds, by task, strategy and fraction."""
-    losses: dict[str, Any] = read_json(Path(__file__).parent / "published_losses.json")
-    return losses
-
-
 def _published_points(arm: Arm, fraction: float, label: str, last_round: float) -> list[Series]:
-    known = published_losses()
-    losses = known["losses"][arm.preset].get(arm.strategy, {}).get(f"{fraction:g}")
-    if losses is None:
+    shown = drawn_points(arm.preset, arm.strategy, fraction, last_round)
+    if not shown:
         return []
-    shown = [(r, y) for r, y in zip(known["rounds"][arm.preset], losses, strict=True) if r <= last_round]
     x, y = zip(*shown, strict=True)
     return [Series(label=f"published run, {fraction:.0%}", x=places(x), y=drawn(y), group=label, kind="points")]
 

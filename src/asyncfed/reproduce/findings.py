@@ -1,4 +1,4 @@
-"""Looking up what a reproduction found, for those who tell of it; what is missing is asked for."""
+"""Looking up what a reproduction found, for the pages about it; what is missing is an error."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ BY_TEXT, BY_SCRIPTS = "text's definition: ", "scripts' definition: "
 """How the labels of the two definitions of wall-clock and of energy begin."""
 
 
-class Told:
-    """The findings and figures of a reproduction, looked up by name; what is missing is asked for."""
+class Findings:
+    """The findings and figures of a reproduction, looked up by name; what is missing is an error."""
 
     def __init__(
-        self, findings: Sequence[Mapping[str, Any]], settings: Mapping[str, Any], figures: Sequence[FigureData]
+        self, entries: Sequence[Mapping[str, Any]], settings: Mapping[str, Any], figures: Sequence[FigureData]
     ) -> None:
-        self.findings = findings
+        self.entries = entries
         self.settings = settings
         self.figures = {figure_number(figure.name): figure for figure in figures}
 
     def finding(self, claim: str, reading: Reading) -> Mapping[str, Any]:
-        for found in self.findings:
+        for found in self.entries:
             if (found["id"], found["reading"]) == (claim, reading):
                 return found
         raise incomplete(f'no verdict on "{claim}" in the reading {reading}')
@@ -61,7 +61,7 @@ def figure_number(name: str) -> int:
 
 def incomplete(what: str) -> ConfigError:
     return ConfigError(
-        f"The reproduction has {what}, and the summary tells of all of it. Run `asyncfed reproduce` without --only, "
+        f"The reproduction has {what}, and the summary covers all of it. Run `asyncfed reproduce` without --only, "
         "with this version of AsyncFed."
     )
 

@@ -1,4 +1,4 @@
-"""A reproduction told in two pages of Markdown, `docs/paper.md`; every number is taken from what the run left behind.
+"""A reproduction summarised in two pages of Markdown, `docs/paper.md`; every number is taken from the run's results.
 
 It is written by `python -m asyncfed.reproduce.paper_page runs/reproduce > docs/paper.md`.
 """
@@ -23,7 +23,7 @@ from asyncfed.reproduce.findings import (
     BY_SCRIPTS,
     BY_TEXT,
     READINGS,
-    Told,
+    Findings,
     digits,
     figure_number,
     number_words,
@@ -36,20 +36,20 @@ from asyncfed.store.json_files import read_json
 SETTLED = 1.1
 
 
-def summary(findings: list[dict[str, Any]], settings: dict[str, Any], figures: list[FigureData]) -> str:
+def summary(entries: list[dict[str, Any]], settings: dict[str, Any], figures: list[FigureData]) -> str:
     """The text of `docs/paper.md`, of a whole reproduction: what `verdicts.json`, `settings.json` and `data/` hold."""
-    told = Told(findings, settings, figures)
+    findings = Findings(entries, settings, figures)
     parts = [
-        "# The paper, reproduced and judged",
-        *_what_was_reproduced(told),
+        "# The paper, reproduced and tested",
+        *_what_was_reproduced(findings),
         "## The ten figures",
-        *ten_figures(told),
+        *ten_figures(findings),
         "## The verdicts",
-        *_verdicts(told),
+        *_verdicts(findings),
         "## What differs from the paper, and why",
-        bullets([*_what_is_run_differently(told), *_what_is_measured_differently(told)]),
+        bullets([*_what_is_run_differently(findings), *_what_is_measured_differently(findings)]),
         "## What the paper does not show",
-        bullets(_not_shown(told)),
+        bullets(_not_shown(findings)),
     ]
     return "\n\n".join(parts) + "\n"
 
@@ -57,44 +57,45 @@ def summary(findings: list[dict[str, Any]], settings: dict[str, Any], figures: l
 # ---- what was run ----------------------------------------------------------------------------------------------
 
 
-def _what_was_reproduced(told: Told) -> list[str]:
-    settings = told.settings
+def _what_was_reproduced(findings: Findings) -> list[str]:
+    settings = findings.settings
     shorter = settings["rounds divided by"]
     versions = ", ".join(f"{name} {version}" for name, version in settings["versions"].items())
     return [
         wrapped(
             "Forootani & Iervolino's simulations, run again and measured. The command is "
-            f"`{settings['command']}`: {len(settings['runs'])} runs, {_seeds(told)}; {versions}. This page is written "
-            "from their results by `python -m asyncfed.reproduce.paper_page`; the interactive one is "
+            f"`{settings['command']}`: {len(settings['runs'])} runs, {_seeds(findings)}; {versions}. This page is "
+            "written from their results by `python -m asyncfed.reproduce.paper_page`; the interactive one is "
             "`runs/reproduce/report.html`. How to make one figure, and what else is written, is in the "
             "[guide](guide.md#the-paper-again)."
         ),
         wrapped(
-            f"{_task(told, 'regression', 2)} {_task(told, 'svm', 8)} Both have {preset('svm')().num_clients} clients, "
-            "AFL and its synchronous rival, and 20 to 90 % of the clients at work."
-            + (f" This run had the paper's rounds divided by {shorter}." if shorter > 1 else "")
+            f"{_task(findings, 'regression', 2)} {_task(findings, 'svm', 8)} Both have "
+            f"{preset('svm')().num_clients} clients, AFL and synchronous learning, and 20 to 90 % of the clients at "
+            "work." + (f" This run had the paper's rounds divided by {shorter}." if shorter > 1 else "")
         ),
         wrapped(
             "The ten figures are drawn in two readings. **Published** is what the published scripts do: rounds wait "
-            "for their slowest client, clients never download, and the loss is that on client 0. **Text** is "
-            "Algorithm 1 as written: clients download, the server merges on arrival in virtual time and averages every "
-            "client's latest model, and the loss is the objective over all clients."
+            "for their slowest client, clients never download, and the loss is that on client 0, its batches "
+            "reshuffled for every measurement. **Text** is Algorithm 1 as written: clients download, the server merges "
+            "on arrival in virtual time and averages every client's latest model, and the loss is the objective over "
+            "all clients."
         ),
     ]
 
 
-def _seeds(told: Told) -> str:
+def _seeds(findings: Findings) -> str:
     """Which seeds, and which figures have them."""
     words = []
-    for seeds, together in groupby(told.settings["figures"].items(), key=lambda item: item[1]["seeds"]):
+    for seeds, together in groupby(findings.settings["figures"].items(), key=lambda item: item[1]["seeds"]):
         numbers = [figure_number(name) for name, _ in together]
         words.append(f"seeds {', '.join(map(str, seeds))} for figures {numbers[0]} to {numbers[-1]}")
     return "; ".join(words)
 
 
-def _task(told: Told, name: str, figure: int) -> str:
+def _task(findings: Findings, name: str, figure: int) -> str:
     experiment = preset(name)()
-    work, rounds = experiment.strategy.work, told.series(figure, 1, "AFL").x[-1]
+    work, rounds = experiment.strategy.work, findings.series(figure, 1, "AFL").x[-1]
     data = to_plain(experiment.data)
     samples = f"{data['num_samples']:,} samples of {data['num_features']} features"
     return (
@@ -106,36 +107,36 @@ def _task(told: Told, name: str, figure: int) -> str:
 # ---- the verdicts ----------------------------------------------------------------------------------------------
 
 
-def _verdicts(told: Told) -> list[str]:
+def _verdicts(findings: Findings) -> list[str]:
     of_claims: dict[str, dict[str, Mapping[str, Any]]] = {}
-    for found in told.findings:
+    for found in findings.entries:
         of_claims.setdefault(found["id"], {})[found["reading"]] = found
     rows = []
-    for judged in of_claims.values():
-        either = next(iter(judged.values()))
-        cells = [_judged(judged[reading]) if reading in judged else "" for reading in READINGS]
+    for of_readings in of_claims.values():
+        either = next(iter(of_readings.values()))
+        cells = [_cell(of_readings[reading]) if reading in of_readings else "" for reading in READINGS]
         rows.append((either["claim"], *cells, either["statistic"]))
     return [
         wrapped(
             "A claim holds, or does not, if the 95 % interval over seeds (in brackets) lies wholly on one side "
-            "of the limit; otherwise, and where the paper names no limit, it cannot be told. The limits are "
-            "ours. Three choices were made after results had been seen: fairness is judged by merges of the "
+            "of the limit; otherwise, and where the paper names no limit, it is undecided. The limits are "
+            "ours. Three choices were made after results had been seen: fairness is measured by merges of the "
             "fastest third over the slowest third, where Jain's index against 0.9 gave no answer; figures 11 "
-            "and 12 have 5 seeds instead of 3; and the SVM's sensitivity is judged at delays 100 times the "
+            "and 12 have 5 seeds instead of 3; and the SVM's sensitivity is measured at delays 100 times the "
             "laptop's, in 120 rounds (in 200 rounds the ratio was just above 1). × marks a ratio. An empty "
-            "cell: the claim is about the other reading. " + " ".join(_count(told, reading) for reading in READINGS)
+            "cell: the claim is about the other reading. " + " ".join(_count(findings, reading) for reading in READINGS)
         ),
         table(("claim", "published reading", "text's reading", "the number"), rows),
     ]
 
 
-def _judged(found: Mapping[str, Any]) -> str:
+def _cell(found: Mapping[str, Any]) -> str:
     interval = "" if found["low"] is None else f" ({digits(found['low'])} to {digits(found['high'])})"
     return f"**{found['verdict']}**, {number_words(found)}{interval}"
 
 
-def _count(told: Told, reading: Reading) -> str:
-    counts = Counter(found["verdict"] for found in told.findings if found["reading"] == reading)
+def _count(findings: Findings, reading: Reading) -> str:
+    counts = Counter(found["verdict"] for found in findings.entries if found["reading"] == reading)
     listed = ", ".join(f"{verdict} {count}" for verdict, count in counts.most_common())
     return f"In the {reading} reading, of {counts.total()}: {listed}."
 
@@ -143,8 +144,8 @@ def _count(told: Told, reading: Reading) -> str:
 # ---- what differs ----------------------------------------------------------------------------------------------
 
 
-def _what_is_run_differently(told: Told) -> list[str]:
-    number, last = told.number, told.last
+def _what_is_run_differently(findings: Findings) -> list[str]:
+    number, last = findings.number, findings.last
     waiting, merging = last(3, 0, "virtual time"), last(3, 1, "virtual time")
     rates = {task: _mean_rate(task) for task in ("regression", "svm")}
     return [
@@ -154,15 +155,15 @@ def _what_is_run_differently(told: Told) -> list[str]:
             f"of figure 3, against {merging} s when the server merges on arrival."
         ),
         (
-            f"**The published split is IID.** {told.reason('data-non-iid', 'published')} So fluctuations in the "
+            f"**The published split is IID.** {findings.reason('data-non-iid', 'published')} So fluctuations in the "
             "published figures have other causes: the scripts' SVM loss changes by "
             f"{number('svm-fluctuates', 'published')}, that of the text's reading, whose split is non-IID, by "
             f"{number('svm-fluctuates', 'text')}."
         ),
         (
             "**Two rates are compared, not two algorithms.** AFL's rate falls with the square root of the local epoch, "
-            f"its rival's is constant. Averaged over the epochs, AFL's is {rates['regression']} of it (SVM: "
-            f"{rates['svm']}); in the published reading synchronous learning needs "
+            f"that of synchronous learning is constant. Averaged over the epochs, AFL's is {rates['regression']} "
+            f"of it (SVM: {rates['svm']}); in the published reading synchronous learning needs "
             f"{number('regression-sync-faster-early', 'published')} AFL's rounds (SVM: "
             f"{number('svm-sync-faster', 'published')}). Figure 11 gives all the same rate."
         ),
@@ -174,8 +175,8 @@ def _mean_rate(task: str) -> str:
     return format_number(fmean((epoch + 1) ** -0.5 for epoch in range(epochs)))
 
 
-def _what_is_measured_differently(told: Told) -> list[str]:
-    number, last = told.number, told.last
+def _what_is_measured_differently(findings: Findings) -> list[str]:
+    number, last = findings.number, findings.last
     noise = PaperRegression().noise
     return [
         (
@@ -189,9 +190,16 @@ def _what_is_measured_differently(told: Told) -> list[str]:
             f"({last(2, 0, 'AFL')} and {last(2, 1, 'AFL')} at the end of figure 2), and so are their steps."
         ),
         (
+            "**The published loss is noisy by itself.** The scripts measure it on client 0's rows in batches of 32, "
+            "shuffled anew each time, and the last, shorter batch counts as a full one. How far the loss changes from "
+            "round to round therefore depends on how many rows client 0 happens to have, and each published run has "
+            f"data of its own. For the regression: {findings.reason('regression-afl-varies', 'published')} For "
+            f"the SVM: {findings.reason('svm-afl-varies', 'published')}"
+        ),
+        (
             "**Wall-clock time** is Σ (longest − shortest) in the text and Σ longest in the scripts: "
             f"{last(3, 0, BY_TEXT)} s and {last(3, 0, BY_SCRIPTS)} s for the same runs. Neither is the time that "
-            "passes when nobody waits."
+            "passes when the server does not wait."
         ),
         (
             "**Energy** is the power of every client times its duration in the text, and one device's power times the "
@@ -208,15 +216,15 @@ def _what_is_measured_differently(told: Told) -> list[str]:
 # ---- what is not shown -----------------------------------------------------------------------------------------
 
 
-def _not_shown(told: Told) -> list[str]:
-    last, reason = told.last, told.reason
-    slowest = format_number(told.series(15, 2, "SVM").x[-1])
+def _not_shown(findings: Findings) -> list[str]:
+    last, reason = findings.last, findings.reason
+    slowest = format_number(findings.series(15, 2, "SVM").x[-1])
     return [
         f"**Time, light delays** (figure 11). {reason('afl-faster-light-delays', 'text')}",
         f"**Time, heavy-tailed delays** (figure 11). {reason('afl-faster-heavy-delays', 'text')}",
-        f"**Bytes** (figure 12, which has energy too). {_after_the_same_bytes(told)}",
-        f"**Aggregate under staleness** (figure 13). {_under_staleness(told)}",
-        f"**Splits** (figure 14). Rounds until AFL's objective stays within 10 % of its end: {_settling(told)}.",
+        f"**Bytes** (figure 12, which has energy too). {_after_the_same_bytes(findings)}",
+        f"**Aggregate under staleness** (figure 13). {_under_staleness(findings)}",
+        f"**Splits** (figure 14). Rounds until AFL's objective stays within 10 % of its end: {_settling(findings)}.",
         (
             f"**Sensitivity** (figure 15). {reason('svm-more-sensitive', 'text')} With a fifth of the clients "
             f"{slowest} times slower the regression's objective grows to {last(15, 2, 'regression')} times, the SVM's "
@@ -230,20 +238,20 @@ def _not_shown(told: Told) -> list[str]:
     ]
 
 
-def _after_the_same_bytes(told: Told) -> str:
-    sent = told.series(12, 0, "synchronous").x[-1] / 1000
+def _after_the_same_bytes(findings: Findings) -> str:
+    sent = findings.series(12, 0, "synchronous").x[-1] / 1000
     ends = [
-        f"{told.last(12, panel, 'AFL, latest')} with latest models, {told.last(12, panel, 'AFL, mixing')} with mixing "
-        f"and {told.last(12, panel, 'synchronous')} with synchronous learning"
+        f"{findings.last(12, panel, 'AFL, latest')} with latest models, {findings.last(12, panel, 'AFL, mixing')} with "
+        f"mixing and {findings.last(12, panel, 'synchronous')} with synchronous learning"
         for panel in (0, 2)
     ]
     return f"After the same {sent:.0f} kB the regression's objective is {ends[0]}, the SVM's {ends[1]}."
 
 
-def _under_staleness(told: Told) -> str:
+def _under_staleness(findings: Findings) -> str:
     """Rule by rule, at the paper's rate: the staleness from which it diverges, or where it leads."""
     words = []
-    for series in told.figure(13).panels[0].series:
+    for series in findings.figure(13).panels[0].series:
         lost = [x for x, y in zip(series.x, series.y, strict=True) if y is None]
         if lost:
             words.append(f'"{series.label}" diverges from a staleness of {min(lost):g} on')
@@ -253,10 +261,10 @@ def _under_staleness(told: Told) -> str:
     return f"The objective after as many rounds, at the paper's rate: {'; '.join(words)}."
 
 
-def _settling(told: Told) -> str:
+def _settling(findings: Findings) -> str:
     return "; ".join(
         f"{panel.title} " + ", ".join(f'{_settled_at(series)} with "{series.label}"' for series in panel.series)
-        for panel in told.figure(14).panels
+        for panel in findings.figure(14).panels
     )
 
 

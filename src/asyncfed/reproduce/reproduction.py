@@ -1,4 +1,4 @@
-"""One reproduction, from the figures asked for to the page: what is to be run, running it, and writing it down."""
+"""One reproduction, from the chosen figures to the page: what is to be run, running it, and writing it down."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from asyncfed.report.figures.figure_data import FigureData
 from asyncfed.report.figures.matplotlib_figures import save_png_and_pdf
 from asyncfed.report.page.html_page import plotly_script, write_page
 from asyncfed.reproduce.cached_runs import RunCache, cost, run_and_save, run_key
-from asyncfed.reproduce.figure_spec import QUICK_SHORTER, FigureSpec, all_figures, chosen
+from asyncfed.reproduce.figure_spec import QUICK_SHORTER, FigureSpec, all_figures, select_figures
 from asyncfed.reproduce.figures import Runs, figure_data
-from asyncfed.reproduce.verdicts import Finding, findings
+from asyncfed.reproduce.verdicts import Finding, assess_claims
 from asyncfed.runs.cores import usable_cores
 from asyncfed.runs.process_pool import Pool, open_pool
 from asyncfed.version import __version__
@@ -33,12 +33,12 @@ ADVICE = (
     "Check that memory suffices, then run the same command again: it continues with what is left; --workers 1 needs no "
     "other process."
 )
-TITLE = "Asynchronous federated learning: the paper, reproduced and judged"
+TITLE = "Asynchronous federated learning: the paper, reproduced and tested"
 
 
 @dataclass(frozen=True)
 class Reproduction:
-    """What was asked for: figures, how many seeds, how much shorter than the paper, and where it goes."""
+    """What is to be reproduced: figures, how many seeds, how much shorter than the paper, and where it goes."""
 
     figures: tuple[FigureSpec, ...]
     seeds: int
@@ -74,19 +74,21 @@ class Reproduction:
         return " ".join([*parts, f"--seeds {self.seeds}"])
 
 
-def asked(out: Path, *, quick: bool = False, only: list[str] | None = None, seeds: int | None = None) -> Reproduction:
-    """The reproduction these options ask for. `quick` has a tenth of the rounds, three fractions and two seeds."""
+def plan_reproduction(
+    out: Path, *, quick: bool = False, only: list[str] | None = None, seeds: int | None = None
+) -> Reproduction:
+    """The reproduction with these options. `quick` has a tenth of the rounds, three fractions and two seeds."""
     seeds = (QUICK_SEEDS if quick else DEFAULT_SEEDS) if seeds is None else seeds
     if seeds < 1:
         raise ConfigError(f"seeds is {seeds}; it must be at least 1, and at least 2 for intervals.")
-    figures = chosen(all_figures(), only or [])
+    figures = select_figures(all_figures(), only or [])
     plotly_script()  # if it is missing, say so now and not after minutes of work
     if quick:
         figures = [figure.quick() for figure in figures]
     return Reproduction(tuple(figures), seeds, QUICK_SHORTER if quick else 1, out)
 
 
-def forget(reproduction: Reproduction) -> None:
+def delete_finished_runs(reproduction: Reproduction) -> None:
     """Delete the finished runs, so that all are done again."""
     for experiment in reproduction.experiments.values():
         reproduction.cache.path(experiment).unlink(missing_ok=True)
@@ -99,7 +101,7 @@ def open_workers(count: int | None) -> Pool:
     return open_pool(usable_cores() if count is None else count, ADVICE)
 
 
-def simulate(reproduction: Reproduction, workers: Pool, watch: Callable[[int], None] | None = None) -> None:
+def simulate_missing(reproduction: Reproduction, workers: Pool, watch: Callable[[int], None] | None = None) -> None:
     """Do the runs that are missing. `watch` is called with the cost (see `cached_runs.cost`) of all that is done."""
     done, cache = 0, reproduction.cache
     jobs = {workers.submit(run_and_save, each, cache.path(each)): each for each in reproduction.missing()}
@@ -118,7 +120,7 @@ class Written(NamedTuple):
     figures: list[FigureData]
 
 
-def write(reproduction: Reproduction, workers: Pool) -> Written:
+def write_results(reproduction: Reproduction, workers: Pool) -> Written:
     """Figures' data, verdicts, settings, printed figures and the page, all from the finished runs."""
     out = reproduction.out
     figures, drawing = [], []
@@ -126,15 +128,15 @@ def write(reproduction: Reproduction, workers: Pool) -> Written:
         figures.append(figure_data(spec, reproduction.runs_of(spec), reproduction.command(spec)))
         data_files.save(figures[-1], _data_path(out, spec.name))
         drawing.append(workers.submit(print_figure, out, spec.name))
-    judged = findings({figure.number: (figure, reproduction.runs_of(figure)) for figure in reproduction.figures})
+    findings = assess_claims({figure.number: (figure, reproduction.runs_of(figure)) for figure in reproduction.figures})
     settings = _settings(reproduction)
-    _write_json(out / "verdicts.json", judged)
+    _write_json(out / "verdicts.json", findings)
     _write_json(out / "settings.json", settings)
     for job in drawing:
         job.result()
     pictures = {figure.name: (out / "figures" / f"{figure.name}.png").read_bytes() for figure in figures}
-    page = write_page(out, TITLE, [to_plain(finding) for finding in judged], figures, settings, pictures=pictures)
-    return Written(page, judged, figures)
+    page = write_page(out, TITLE, [to_plain(finding) for finding in findings], figures, settings, pictures=pictures)
+    return Written(page, findings, figures)
 
 
 def print_figure(out: Path, name: str) -> None:

@@ -76,7 +76,7 @@ class Study:
                 if (arm.reading, arm.strategy) == (reading, wanted):
                     return Line(panel, arm, runs)
         raise ConfigError(
-            f"{spec.name} draws no {mode} in the reading {reading}, but a claim is judged by it. Restore it."
+            f"{spec.name} draws no {mode} in the reading {reading}, but a claim is tested by it. Restore it."
         )
 
     def panel(self, figure: int, number: int) -> list[Line]:

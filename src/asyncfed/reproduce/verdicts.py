@@ -17,7 +17,7 @@ DIGITS = 4
 
 
 class Finding(Record):
-    """A claim, judged in one reading. `number` and its 95 % interval are in `unit`; None where there is none."""
+    """A claim, tested in one reading. `number` and its 95 % interval are in `unit`; None where there is none."""
 
     id: str
     claim: str
@@ -32,22 +32,22 @@ class Finding(Record):
     reading: Reading
 
 
-def findings(figures: Mapping[int, tuple[FigureSpec, Runs]]) -> list[Finding]:
-    """All claims that can be judged from these figures, by number."""
+def assess_claims(figures: Mapping[int, tuple[FigureSpec, Runs]]) -> list[Finding]:
+    """The findings on all claims that these figures, by number, have the runs for."""
     study = Study(figures)
-    judged = [claim for claim in CLAIMS if claim.figure in figures]
-    return [_finding(claim, study, reading) for claim in judged for reading in claim.readings]
+    shown = [claim for claim in CLAIMS if claim.figure in figures]
+    return [_finding(claim, study, reading) for claim in shown for reading in claim.readings]
 
 
 def _finding(claim: Claim, study: Study, reading: Reading) -> Finding:
-    found = claim.judge(study, reading)
+    found = claim.assess(study, reading)
     return Finding(
         id=claim.id,
         claim=claim.claim,
         statistic=claim.statistic,
-        number=_told(found.interval.mean),
-        low=_told(found.interval.low),
-        high=_told(found.interval.high),
+        number=_rounded(found.interval.mean),
+        low=_rounded(found.interval.low),
+        high=_rounded(found.interval.high),
         unit=claim.unit,
         verdict=found.verdict,
         reason=found.reason,
@@ -56,5 +56,5 @@ def _finding(claim: Claim, study: Study, reading: Reading) -> Finding:
     )
 
 
-def _told(value: float) -> float | None:
+def _rounded(value: float) -> float | None:
     return float(f"{value:.{DIGITS}g}") if isfinite(value) else None

@@ -72,7 +72,7 @@ def test_nothing_is_fetched(seen):
 
 def test_verdicts_come_first_with_number_words_and_link(seen):
     words = " ".join(seen.texts)
-    for part in ("Higher fractions converge faster", "0.213 (0.19 to 0.24) times", "reading: text", "cannot be told"):
+    for part in ("Higher fractions converge faster", "0.213 (0.19 to 0.24) times", "reading: text", "undecided"):
         assert part in words
     assert words.index("Verdicts") < words.index("Loss by client fraction")
     assert {"href": "#figure-fractions"} in seen.of("a")
@@ -94,7 +94,7 @@ def test_any_text_survives(words):
 
 
 def test_a_verdict_is_told_by_more_than_its_colour():
-    known = ["holds", "holds per round but not in time", "does not hold", "cannot be told"]
+    known = ["holds", "holds per round but not in time", "does not hold", "undecided"]
     symbols = [re.search(r'aria-hidden="true">(.)<', mark(word))[1] for word in known]
     assert len(set(symbols)) == 4
 

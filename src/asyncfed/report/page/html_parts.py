@@ -20,7 +20,7 @@ MARKS = {
     "does not hold": ("bad", "✗"),
     "diverged": ("bad", "✗"),
     "starved": ("bad", "✗"),
-    "cannot be told": ("unknown", "?"),
+    "undecided": ("unknown", "?"),
 }
 """Class and symbol of a verdict, so that colour is never all there is; a word that is not here gets a dot."""
 

@@ -206,3 +206,25 @@ def test_links_lead_somewhere(path):
         there = (path.parent / file) if file else path
         assert there.exists(), f"{name_of(path)} links to {target}"
         assert not anchor or anchor in anchors(there), f"{name_of(path)} links to {target}"
+
+
+# ---- the map of the code -------------------------------------------------------------------------------------------
+
+
+def test_the_architecture_page_names_files_that_exist():
+    package = ROOT / "src" / "asyncfed"
+    text = (ROOT / "docs" / "architecture.md").read_text()
+    named = set(re.findall(r"`([a-z_]+(?:/[a-z_]+)*\.py)`", text))
+    there = {path.relative_to(package).as_posix() for path in package.rglob("*.py")}
+    tests = {path.relative_to(ROOT).as_posix() for path in (ROOT / "tests").rglob("*.py")}
+    known = there | tests | {Path(path).name for path in there | tests}
+    assert len(named) > 40
+    assert not named - known, f"docs/architecture.md names files that do not exist: {sorted(named - known)}"
+
+
+def test_the_architecture_page_lists_every_room():
+    package = ROOT / "src" / "asyncfed"
+    rows = (ROOT / "docs" / "architecture.md").read_text().split("## The rooms")[1].split("## Where")[0]
+    rooms = [f"`{path.name}/`" for path in package.iterdir() if (path / "__init__.py").exists()]
+    assert len(rooms) > 15
+    assert not [room for room in rooms if f"| {room} |" not in rows]

@@ -404,6 +404,13 @@ class TestStrategiesOfOnesOwn:
         assert found.setting.learning_rate == 1e-3
         assert "Own does not say how it dispatches" in found.client_influence.prediction_note
 
+    def test_a_run_of_such_a_strategy_can_be_certified(self, monkeypatch):
+        monkeypatch.setitem(COMBINERS, "halving", Halving())
+        run = af.run(af.replace(experiment("sync", rounds=4), strategy=Own(rule="halving")))
+        found = run.certificate()
+        assert found.runs[0].trajectory.steps[0].rule == "halving"
+        assert found.applying == ()
+
     def test_what_inherits_from_a_shipped_strategy_is_not_taken_for_it(self):
         class Odd(af.strategies.FedAvg, tag_field="kind", tag="odd"):
             def on_update(self, state, update, view):

@@ -7,9 +7,20 @@ from pathlib import Path
 
 import pytest
 
+from asyncfed.api import certify
+from asyncfed.certificates.certificate import Certificate
+from asyncfed.certificates.client_influence import ClientInfluence
+from asyncfed.certificates.measurements import MeasuredRun, PathBound
 from asyncfed.theory import batches, bounds, curvature, dissimilarity, minimum, noise
+from asyncfed.theory.assumption_checks import AssumptionCheck
+from asyncfed.theory.bias import Bias
 from asyncfed.theory.constants import Constants, constants
+from asyncfed.theory.counter_examples import CounterExample
+from asyncfed.theory.guarantee import Guarantee
+from asyncfed.theory.queueing import Prediction
+from asyncfed.theory.setting import ServerRule, Setting
 
+CONSTANTS_IN = (batches, curvature, dissimilarity, minimum, noise)
 PAGE = Path(__file__).parents[2] / "docs" / "theory.md"
 
 
@@ -33,7 +44,7 @@ def test_the_tables_name_every_bound(tables):
     assert functions - named == set()
 
 
-@pytest.mark.parametrize("module", [batches, curvature, dissimilarity, minimum, noise], ids=lambda m: m.__name__)
+@pytest.mark.parametrize("module", CONSTANTS_IN, ids=lambda module: module.__name__)
 def test_the_tables_name_every_function_of_a_constant_with_its_module(module, tables):
     place = f"| `{module.__name__.removeprefix('asyncfed.')}` |"
     named = set(re.findall(r"`(\w+)`", "\n".join(line for line in tables if place in line)))
@@ -41,9 +52,7 @@ def test_the_tables_name_every_function_of_a_constant_with_its_module(module, ta
 
 
 def test_the_tables_name_nothing_that_does_not_exist(tables):
-    known = {
-        name for module in (batches, curvature, dissimilarity, minimum, noise) for name in public_functions(module)
-    }
+    known = {name for module in CONSTANTS_IN for name in public_functions(module)}
     known |= {*bounds.__all__, "start"}  # an argument of Lemma 7
     assert set(re.findall(r"`(\w+)`", "\n".join(tables))) <= known
 
@@ -64,5 +73,15 @@ def test_help_explains_every_field_of_constants(field):
     assert ("squared" in words and "not squared" not in words) == (field in SQUARED)
 
 
-def test_help_names_every_argument_of_constants():
-    assert [name for name in inspect.signature(constants).parameters if f" {name}: " not in constants.__doc__] == []
+PUBLIC = [
+    *(getattr(bounds, name) for name in bounds.__all__ if callable(getattr(bounds, name))),
+    *(vars(module)[name] for module in CONSTANTS_IN for name in public_functions(module)),
+    *(constants, Setting, ServerRule, Guarantee, AssumptionCheck, Bias, Prediction, CounterExample),
+    *(Certificate, MeasuredRun, PathBound, ClientInfluence, certify),
+]
+
+
+@pytest.mark.parametrize("public", PUBLIC, ids=lambda one: one.__name__)
+def test_help_names_every_argument_and_field(public):
+    words = inspect.getdoc(public)
+    assert [name for name in inspect.signature(public).parameters if not re.search(rf"\b{name}\b", words)] == []

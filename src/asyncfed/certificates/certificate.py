@@ -262,12 +262,13 @@ def _violations(
 
 
 class Slack(NamedTuple):
-    """What rounding may add to a distance: so much, and so much for each unit of the bound."""
+    """What rounding may add to a distance: `absolute`, and `relative` times the bound."""
 
     absolute: float
     relative: float
 
     def above(self, bound: np.ndarray) -> np.ndarray:
+        """The largest measured distance that does not contradict this bound."""
         return bound * (1.0 + self.relative) + self.absolute
 
 

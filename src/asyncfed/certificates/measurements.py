@@ -28,10 +28,16 @@ MOST_MULTIPLICATIONS = 2e10
 
 @dataclass(frozen=True)
 class MeasuredRun:
-    """One run: `trajectory` has the distance at every version; the rest is at the versions that were evaluated.
+    """What one run did; all but the trajectory is given at the versions that were evaluated.
 
-    `gap` is F(x) − F*; `averaged_gap` that of the averaged model a theorem bounds, NaN where there is none; `drift`
-    is the client drift since the evaluation before, NaN if it was not measured.
+    Attributes:
+        seed: the run's seed.
+        verdict: how it ended: finished, diverged, starved or interrupted.
+        trajectory: the distance to the optimum at every version, and what was merged; None if there is no optimum.
+        versions: the versions that were evaluated.
+        gap: F(x) − F*.
+        averaged_gap: that of the averaged model a theorem bounds; NaN where there is none.
+        drift: the client drift since the evaluation before; NaN if it was not measured.
     """
 
     seed: int
@@ -45,7 +51,13 @@ class MeasuredRun:
 
 @dataclass(frozen=True)
 class PathBound:
-    """A bound along one recorded path: `distance[t]` ≥ |x_t − x*| and `gap[t]` ≥ F(x_t) − F* for that very run."""
+    """A bound along one recorded path, which holds for that very run.
+
+    Attributes:
+        name: the theorem it follows from.
+        distance: `distance[t]` ≥ |x_t − x*|, not squared.
+        gap: `gap[t]` ≥ F(x_t) − F*; None where the objective is not smooth.
+    """
 
     name: str
     distance: np.ndarray

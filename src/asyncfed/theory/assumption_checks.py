@@ -15,7 +15,14 @@ State = Literal["yes", "no", "unknown"]
 
 @dataclass(frozen=True)
 class AssumptionCheck:
-    """The answer to one question; `factor` is how many times too large a step is, where that is the question."""
+    """The answer to one question about a run.
+
+    Attributes:
+        question: what the theorems assume, as a question.
+        state: "yes", "no" or "unknown".
+        answer: the reason, with its number.
+        factor: how many times too large a step is, where that is the question.
+    """
 
     question: str
     state: State

@@ -39,6 +39,11 @@ def expected_smoothness(
 def expected_smoothness_of(data: LinearData, batch_size: int | None = None, smooth: Array | None = None) -> Array:
     """ℒ(b) of every client, (C,); `smooth` (C,) are the L_c if they are already known. ∞ for the plain hinge.
 
+    Args:
+        data: the clients' rows and the loss.
+        batch_size: b ≥ 1, rows of a mini-batch; None for single rows. A client with fewer rows uses all it has.
+        smooth: L_c, (C,), if they are already known.
+
     >>> data = LinearData.of_clients([([[1], [2], [3]], [1, 2, 2]), ([[-1], [0], [2]], [0, 1, 4])])
     >>> expected_smoothness_of(data, 2).round(4)
     array([6.6599, 2.6036])
@@ -57,6 +62,12 @@ def batch_smoothness(
     The smaller of two bounds: the mean of the b largest L_i, and (n/b) L_c (a part of a sum of positive semidefinite
     matrices is at most the sum). With `short_batches` the last batch of an epoch, of n mod b rows, is counted in: the
     kernels train on it. `smooth` (C,) are the L_c if they are already known.
+
+    Args:
+        data: the clients' rows and the loss.
+        batch_size: b ≥ 1, rows of a mini-batch; None for single rows. A client with fewer rows uses all it has.
+        short_batches: whether the last batch of an epoch, of n mod b rows, counts too.
+        smooth: L_c, (C,), if they are already known.
 
     >>> data = LinearData.of_clients([([[1], [2], [3]], [1, 2, 2]), ([[-1], [0], [2]], [0, 1, 4])])
     >>> batch_smoothness(data), batch_smoothness(data, 3).round(5)
@@ -77,6 +88,11 @@ def batch_strong_convexity(data: LinearData, batch_size: int | None = None, conv
 
     What the penalty gives: l2, or 0 if the bias is not penalised. Where a batch is the whole client, μ_c (`convex` (C,)
     if already known).
+
+    Args:
+        data: the clients' rows and the loss.
+        batch_size: b ≥ 1, rows of a mini-batch; None for single rows. A client with fewer rows uses all it has.
+        convex: μ_c, (C,), if they are already known.
     """
     whole = data.sizes <= _whole(batch_size)
     if not whole.any():

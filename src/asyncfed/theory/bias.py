@@ -66,6 +66,9 @@ class Bias:
 def merge_shares(counts: ArrayLike) -> Array:
     """Each client's share of the merges.
 
+    Args:
+        counts: merges of each client, (C,), each 0 or more.
+
     >>> merge_shares([3, 1]).tolist()
     [0.75, 0.25]
     """
@@ -77,9 +80,14 @@ def effective_weights(
 ) -> Array:
     """p_c: what each client's merges weigh together, as a share of all.
 
-    One entry per merged update: its client, its weight in the merge (damped, discounted and sample-weighted as it was),
-    and the length of its local training, Σ of its mini-batch learning rates (equal if None): an update moves the model
-    by about −weight · step · ∇F_c.
+    An update moves the model by about −weight · step · ∇F_c. There is one entry of `clients`, `weights` and `steps` for
+    each merged update; its weight is that of its merge, damped, discounted and weighted by samples as it was.
+
+    Args:
+        clients: whose update, one number for each merged update.
+        weights: what it counted in its merge.
+        num_clients: C ≥ 1.
+        steps: Σ of the learning rates of its local steps; None: all equal.
 
     >>> effective_weights([0, 0, 1], [0.5, 0.5, 0.5], num_clients=2, steps=[1.0, 1.0, 6.0]).tolist()
     [0.25, 0.75]
@@ -96,7 +104,12 @@ def effective_weights(
 
 
 def weighted_optimum(objective: Objective, weights: ArrayLike) -> Array:
-    """x*_p, the minimiser of F^p; `objective` gives the data, the loss and the penalty."""
+    """x*_p, the minimiser of F^p; `objective` gives the data, the loss and the penalty.
+
+    Args:
+        objective: the data, the loss and the penalty.
+        weights: p_c ≥ 0, (C,), summing to 1.
+    """
     return newton_minimum(replace(objective, client_weights=_normalise(np.asarray(weights, np.float64), "weights")))
 
 
@@ -111,8 +124,14 @@ def bias_of_weights(
 ) -> Bias:
     """Where these weights p lead, against equal ones. The losses must have a minimiser that Newton's method can find.
 
-    `share` of the merges is only carried along; it is `weight` if not given. `strong_convexity` is μ of F^p (the
-    smallest eigenvalue of its Hessian, or the L2 penalty), `optimum` x* if it is known already.
+    Args:
+        objective: the data, the loss and the penalty.
+        weight: p_c ≥ 0, (C,).
+        share: each client's share of the merges, (C,); only passed on; None: `weight`.
+        strong_convexity: μ ≥ 0 of F^p, not squared.
+        applies: whether the run's rule follows F^p.
+        why: a sentence that says why, or why not.
+        optimum: x*, (p,), if it is already known.
     """
     p = _normalise(np.asarray(weight, dtype=np.float64), "weight")
     fair, pulled = replace(objective, client_weights=None), replace(objective, client_weights=p)

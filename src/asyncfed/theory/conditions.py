@@ -10,6 +10,7 @@ from asyncfed.theory.setting import Setting
 
 
 def smooth_and_convex(constants: Constants, convexity: float | None) -> Iterator[str]:
+    """The loss is smooth, and its `convexity` μ is above 0."""
     if constants.smoothness is None or not isfinite(constants.smoothness):
         yield "the loss is not smooth"
     elif not convexity:
@@ -17,6 +18,7 @@ def smooth_and_convex(constants: Constants, convexity: float | None) -> Iterator
 
 
 def uniform_rounds(setting: Setting) -> Iterator[str]:
+    """Rounds of uniformly drawn, complete cohorts, with the same step and bounded staleness."""
     yield from setting.outside
     if setting.rule.form is None or setting.rule.form == "latest":
         yield f"it does not describe the rule {setting.rule.name}"
@@ -37,6 +39,7 @@ def uniform_rounds(setting: Setting) -> Iterator[str]:
 
 
 def steady_path(setting: Setting, curvature: tuple[float, float] | None) -> Iterator[str]:
+    """The same step and weight for all updates, bounded staleness, and (L, μ) of every loss stepped on."""
     yield from setting.outside
     if setting.changing_rate:
         yield f"the step changes between rounds ({setting.changing_rate}); see the bound along the recorded path"
@@ -60,10 +63,12 @@ def step_curvature(setting: Setting, constants: Constants) -> tuple[float, float
 
 
 def full_gradients(setting: Setting) -> Iterator[str]:
+    """Every local step uses all of the client's rows."""
     if setting.batches != "full":
         yield "reshuffled batches are not conditionally unbiased (R-conv allows them)"
 
 
 def equal_batches(setting: Setting) -> Iterator[str]:
+    """All batches of an epoch have as many rows."""
     if setting.batches == "uneven":
         yield "the last batch of an epoch is shorter; choose a batch size that divides every client's rows"

@@ -39,7 +39,11 @@ LARGEST_STEP = 1 / 6
 class CounterExample:
     """What happens, what the paper's statement allows, and what the corrected one allows.
 
-    `remeasured`: what happens to the average the corrected statement is about, where that is another average.
+    Attributes:
+        measured: what happens.
+        printed: what the paper's statement allows.
+        corrected: what the corrected statement allows; None where only another algorithm or step would help.
+        remeasured: what happens to the average that the corrected statement is about, where that is another average.
     """
 
     measured: float
@@ -146,6 +150,9 @@ def tuning_lemma(
 def theorem_weights_fail(last_index: int) -> CounterExample:
     """Theorem 1's printed weights favour the start: F = x²/2, no staleness, λ̃ = 1/6; false from 𝒥 = 52 on.
 
+    Args:
+        last_index: 𝒥 ≥ 0: the average of x_0 … x_𝒥.
+
     >>> [theorem_weights_fail(last).refutes for last in (51, 52)]
     [False, True]
     """
@@ -162,6 +169,9 @@ def theorem_weights_fail(last_index: int) -> CounterExample:
 
 def theorem_short_run(last_index: int) -> CounterExample:
     """Theorem 1 requires no minimum of rounds: H = diag(1, 0.01), x_0 = e_1, λ̃ = 1/6, corrected weights.
+
+    Args:
+        last_index: 𝒥 ≥ 0: the average of x_0 … x_𝒥.
 
     >>> [theorem_short_run(last).refutes for last in (0, 10)]
     [True, True]
@@ -213,6 +223,11 @@ def dropped_sampling_term(
 
     x_0 = 0, x_{t+1} = (1−λ) x_t ± λ; E x̄² is exact: λ² Σ_s (Σ_{t>s} π_t (1−λ)^(t−s−1))². λ̃ = λCI as the statement
     says, or λJI with `all_clients=False`. `corrected` holds for λ̃ = λJI. x̄ averages x_0 … x_T, T = `last_index`.
+
+    Args:
+        learning_rate: λ, 0 < λ ≤ 1/12.
+        last_index: T ≥ 0, whole.
+        all_clients: whether λ̃ = λ C I, as the statement says, or λ J I.
 
     >>> example = dropped_sampling_term()
     >>> f"{example.measured:.3g} > {example.printed:.3g}"

@@ -31,6 +31,9 @@ Array = NDArray[Any]
 def client_smoothness(data: LinearData) -> Array:
     """L_c, (C,): each F_c has an L_c-Lipschitz gradient (Assumption 1). L_c = λmax(H̄_c); ∞ for the plain hinge.
 
+    Args:
+        data: the clients' rows and the loss.
+
     >>> data = LinearData.of_clients([([[1], [2], [3]], [1, 2, 2]), ([[-1], [0], [2]], [0, 1, 4])])
     >>> client_smoothness(data).round(5)
     array([5.54647, 1.80474])
@@ -48,6 +51,11 @@ def client_strong_convexity(data: LinearData, radius: float | None = None, centr
     κ_c = min_i s(u_i)(1 − s(u_i)), u_i = |z_i·centre| + R |z_i|, s the logistic function. A client with more than 1,500
     params and more than 2,000 rows gets what the penalty gives, a lower bound.
 
+    Args:
+        data: the clients' rows and the loss.
+        radius: R ≥ 0 of a ball, not squared; None: everywhere.
+        centre: the ball's centre, p numbers; None: the optimum.
+
     >>> data = LinearData.of_clients([([[1.0], [-1.0]], [1, -1])], loss="logistic", l2=0.1, fit_bias=False)
     >>> client_strong_convexity(data), client_strong_convexity(data, radius=0.5, centre=[0.0]).round(6)
     (array([0.1]), array([0.335004]))
@@ -56,7 +64,13 @@ def client_strong_convexity(data: LinearData, radius: float | None = None, centr
 
 
 def client_curvature(data: LinearData, radius: float | None = None, centre: Any = None) -> Extremes:
-    """(μ_c, L_c) as `client_strong_convexity` and `client_smoothness` give them, for the price of one."""
+    """(μ_c, L_c) as `client_strong_convexity` and `client_smoothness` give them, for the price of one.
+
+    Args:
+        data: the clients' rows and the loss.
+        radius: R ≥ 0 of a ball, not squared; None: everywhere.
+        centre: the ball's centre, p numbers; None: the optimum.
+    """
     if not data.is_smooth:
         return Extremes(np.full(data.num_clients, data.smallest_penalty), np.full(data.num_clients, np.inf))
     bounds = client_extremes(data, np.full(data.num_clients, data.largest_curvature))
@@ -69,12 +83,21 @@ def client_curvature(data: LinearData, radius: float | None = None, centre: Any 
 
 
 def smoothness(data: LinearData) -> float:
-    """L = max_c L_c of Assumption 1."""
+    """L = max_c L_c of Assumption 1.
+
+    Args:
+        data: the clients' rows and the loss.
+    """
     return float(client_smoothness(data).max())
 
 
 def strong_convexity(data: LinearData, radius: float | None = None) -> float:
-    """μ = min_c μ_c of Assumption 5."""
+    """μ = min_c μ_c of Assumption 5.
+
+    Args:
+        data: the clients' rows and the loss.
+        radius: R ≥ 0 of a ball, not squared; None: everywhere.
+    """
     return float(client_strong_convexity(data, radius).min())
 
 
@@ -84,6 +107,11 @@ def objective_curvature(data: LinearData, radius: float | None = None, centre: A
     Exact for a quadratic loss. For the others L_F is an upper bound, and μ_F is the penalty's, or with `radius` that of
     the ball, as in `client_strong_convexity`. With more than 1,500 params L_F is found by Lanczos (rounded up by about
     1e-7) and μ_F is what the penalty gives, a lower bound.
+
+    Args:
+        data: the clients' rows and the loss.
+        radius: R ≥ 0 of a ball, not squared; None: everywhere.
+        centre: the ball's centre, p numbers; None: the optimum.
 
     >>> data = LinearData.of_clients([([[1], [2], [3]], [1, 2, 2]), ([[-1], [0], [2]], [0, 1, 4])])
     >>> [round(value, 5) for value in objective_curvature(data)]
@@ -106,7 +134,11 @@ def objective_curvature(data: LinearData, radius: float | None = None, centre: A
 
 
 def mean_second_moments(data: LinearData) -> Array:
-    """mean_c Z_cᵀ Z_c / n_c, shape (p, p): for at most 1,500 params."""
+    """mean_c Z_cᵀ Z_c / n_c, shape (p, p): for at most 1,500 params.
+
+    Args:
+        data: the clients' rows and the loss.
+    """
     plain = Objective(data.x, data.y, data.offsets, LEAST_SQUARES, np.zeros(data.num_params))
     return plain.hessian(np.zeros(data.num_params))
 
@@ -115,6 +147,9 @@ def largest_row_smoothness(data: LinearData) -> Array:
     """max_i L_i over each client's rows, (C,), L_i the smoothness of the loss of one row.
 
     L_i = λmax(k z_i z_iᵀ + D) = k |z_i|² + l2; if the bias goes unpenalised, the larger root of its 2 × 2 matrix.
+
+    Args:
+        data: the clients' rows and the loss.
     """
     if not data.is_smooth:
         return np.full(data.num_clients, np.inf)
@@ -125,7 +160,12 @@ def largest_row_smoothness(data: LinearData) -> Array:
 
 
 def row_smoothness(data: LinearData, block: Block) -> Array:
-    """L_i of each row of a block."""
+    """L_i of each row of a block.
+
+    Args:
+        data: the clients' rows and the loss.
+        block: rows of some clients.
+    """
     bend = data.largest_curvature * block.squared_norms()
     if not data.fit_bias or data.penalize_bias:
         return bend + data.l2
@@ -135,7 +175,13 @@ def row_smoothness(data: LinearData, block: Block) -> Array:
 
 
 def least_curvature_on_ball(data: LinearData, radius: float, centre: Any = None) -> Array:
-    """κ_c, (C,): the least second derivative in the margin that a row of client c has within `radius` of `centre`."""
+    """κ_c, (C,): the least second derivative in the margin that a row of client c has within `radius` of `centre`.
+
+    Args:
+        data: the clients' rows and the loss.
+        radius: R ≥ 0 of the ball, not squared.
+        centre: the ball's centre, p numbers; None: the optimum.
+    """
     if not radius >= 0:
         raise ConfigError(f"radius is {radius}; it must be zero or a positive number.")
     middle = require_optimum(data) if centre is None else data.point(centre, "centre")

@@ -19,7 +19,12 @@ Array = NDArray[Any]
 
 
 def client_gradient_norms(data: LinearData, at: Any) -> Array:
-    """|∇F_c(x)|, (C,), at the params `at`, penalty included."""
+    """|∇F_c(x)|, (C,), at the params `at`, penalty included.
+
+    Args:
+        data: the clients' rows and the loss.
+        at: x, p numbers.
+    """
     point = data.point(at, "at")
     norms = np.empty(data.num_clients)
     for block in blocks(data):
@@ -31,6 +36,10 @@ def client_gradient_norms(data: LinearData, at: Any) -> Array:
 
 def largest_row_gradient(data: LinearData, at: Any) -> float:
     """max_i |∇f_i(x)| over all rows, at the params `at`, penalty included: no mini-batch's mean gradient is longer.
+
+    Args:
+        data: the clients' rows and the loss.
+        at: x, p numbers.
 
     >>> data = LinearData.of_clients([([[0.0], [0.0]], [1.0, 4.0]), ([[0.0]], [3.0])])
     >>> largest_row_gradient(data, [0.0, 0.0]), client_gradient_norms(data, [0.0, 0.0])
@@ -49,6 +58,10 @@ def largest_row_gradient(data: LinearData, at: Any) -> float:
 def optimum_heterogeneity(data: LinearData, best: Array | None = None) -> float:
     """ν*² = (1/C) Σ_c |∇F_c(x*)|², the β*² of Assumption 4; 0 if all clients share the minimiser `best`, x*.
 
+    Args:
+        data: the clients' rows and the loss.
+        best: x*, (p,), if it is already known.
+
     >>> data = LinearData.of_clients([([[1], [2], [3]], [1, 2, 2]), ([[-1], [0], [2]], [0, 1, 4])])
     >>> round(optimum_heterogeneity(data), 5)
     1.87111
@@ -58,6 +71,10 @@ def optimum_heterogeneity(data: LinearData, best: Array | None = None) -> float:
 
 def largest_gradient_at_optimum(data: LinearData, best: Array | None = None) -> float:
     """ν_max = max_c |∇F_c(x*)|, not squared.
+
+    Args:
+        data: the clients' rows and the loss.
+        best: x*, (p,), if it is already known.
 
     >>> data = LinearData.of_clients([([[0.0]], [1.0]), ([[0.0]], [3.0])])
     >>> largest_gradient_at_optimum(data)
@@ -72,6 +89,11 @@ def dissimilarity(data: LinearData, s: float = 1.0, best: Array | None = None) -
     For quadratic losses with Hessians H_c and mean H: φ² = (1 + s) λmax(H⁻¹ [(1/C) Σ (H_c − H)²] H⁻¹) and
     β² = (1 + 1/s) ν*², for any `s` > 0: a small s makes φ² small and β² large. Refused, with the reason of
     `why_no_dissimilarity`, for other losses, for a singular H, and beyond 1,500 params.
+
+    Args:
+        data: the clients' rows and the loss.
+        s: above 0: a small s makes φ² small and β² large.
+        best: x*, (p,), if it is already known.
 
     >>> data = LinearData.of_clients([([[1], [2], [3]], [1, 2, 2]), ([[-1], [0], [2]], [0, 1, 4])])
     >>> [round(value, 5) for value in dissimilarity(data)]
@@ -97,7 +119,11 @@ _SINGULAR = "F has directions without curvature, so no φ of Assumption 3 need e
 
 
 def why_no_dissimilarity(data: LinearData) -> str | None:
-    """Why `dissimilarity` has no formula for such data, in a sentence; None if it has."""
+    """Why `dissimilarity` has no formula for such data, in a sentence; None if it has.
+
+    Args:
+        data: the clients' rows and the loss.
+    """
     if not data.is_quadratic:
         return f'Assumption 3 has no closed form for the loss "{data.loss}"; only for least_squares and mse.'
     if data.num_params > MOST_PARAMS_WITH_A_MATRIX:

@@ -102,6 +102,7 @@ class LinearData:
 
     @property
     def num_clients(self) -> int:
+        """C."""
         return len(self.offsets) - 1
 
     @property
@@ -126,6 +127,7 @@ class LinearData:
 
     @property
     def loss_code(self) -> int:
+        """The number by which kernels know the loss."""
         return loss_code(self.loss)
 
     @property

@@ -27,6 +27,10 @@ def optimum(data: LinearData, client_weights: Array | None = None) -> Array | No
     minimisers, the one of least norm. The plain hinge without a penalty: one of its minimisers, by a linear programme.
     `client_weights` (C,), not negative and summing to 1, minimises Σ_c a_c F_c instead.
 
+    Args:
+        data: the clients' rows and the loss.
+        client_weights: a_c ≥ 0, (C,), summing to 1; None: all equal.
+
     >>> data = LinearData.of_clients([([[1], [2], [3]], [1, 2, 2]), ([[-1], [0], [2]], [0, 1, 4])])
     >>> optimum(data).round(6)
     array([0.676923, 0.876923])
@@ -39,7 +43,11 @@ def optimum(data: LinearData, client_weights: Array | None = None) -> Array | No
 
 
 def why_no_optimum(data: LinearData) -> str | None:
-    """Why there is no x* to compute, in a sentence; None if there is one."""
+    """Why there is no x* to compute, in a sentence; None if there is one.
+
+    Args:
+        data: the clients' rows and the loss.
+    """
     if data.is_quadratic:
         return None
     if data.loss_code == HINGE:
@@ -62,7 +70,11 @@ def why_no_optimum(data: LinearData) -> str | None:
 
 
 def require_optimum(data: LinearData) -> Array:
-    """x*, or an error that says why there is none."""
+    """x*, or an error that says why there is none.
+
+    Args:
+        data: the clients' rows and the loss.
+    """
     best = optimum(data)
     if best is None:
         raise DataError(f"This needs the optimum. {why_no_optimum(data)}")
@@ -71,6 +83,10 @@ def require_optimum(data: LinearData) -> Array:
 
 def optimal_value(data: LinearData, best: Array | None = None) -> float:
     """F* = F(x*); `best` is x* if it is already known.
+
+    Args:
+        data: the clients' rows and the loss.
+        best: x*, (p,), if it is already known.
 
     >>> data = LinearData.of_clients([([[0.0]], [1.0]), ([[0.0]], [3.0])])
     >>> optimal_value(data)
@@ -81,6 +97,11 @@ def optimal_value(data: LinearData, best: Array | None = None) -> float:
 
 def distance_to_optimum(data: LinearData, start: Any, best: Array | None = None) -> float:
     """|x_0 − x*| for a `start` x_0 of p numbers, not squared.
+
+    Args:
+        data: the clients' rows and the loss.
+        start: x_0, p numbers.
+        best: x*, (p,), if it is already known.
 
     >>> data = LinearData.of_clients([([[0.0]], [1.0]), ([[0.0]], [3.0])])
     >>> distance_to_optimum(data, [0.0, 0.0])
@@ -94,6 +115,9 @@ def separable(data: LinearData) -> bool | None:
     """Whether some params get every label right with room to spare, so that F* = 0 for the unpenalised hinges.
 
     None for losses without labels, and where the linear programme that decides it would be too large.
+
+    Args:
+        data: the clients' rows and the loss.
 
     >>> separable(LinearData.of_clients([([[1.0], [-2.0]], [1, -1])], loss="hinge"))
     True

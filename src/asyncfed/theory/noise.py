@@ -60,6 +60,11 @@ def epoch_share(rows: int, batch_size: int, batches: int) -> float:
 
     It is 0 after a whole epoch of equal batches (n = k b), and never above k times `batch_share`.
 
+    Args:
+        rows: n ≥ 1, rows of the client.
+        batch_size: b ≥ 1, rows of a batch.
+        batches: k ≥ 0, with k b ≤ n.
+
     >>> epoch_share(64, 16, 2), epoch_share(64, 16, 4)
     (0.06349206349206349, 0.0)
     """
@@ -74,6 +79,12 @@ def gradient_variance(
     data: LinearData, at: Any, batch_size: int | None = None, draw: Draw = "without_replacement"
 ) -> Array:
     """δ_c²(x), (C,): each client's variance of a batch's mean gradient at the params `at`. Others as in `batch_share`.
+
+    Args:
+        data: the clients' rows and the loss.
+        at: x, p numbers.
+        batch_size: b ≥ 1, rows of a mini-batch; None for single rows. A client with fewer rows uses all it has.
+        draw: how a batch is drawn: "without_replacement", "with_replacement" or "reshuffled".
 
     >>> data = LinearData.of_clients([([[1], [2], [3]], [1, 2, 2]), ([[-1], [0], [2]], [0, 1, 4])])
     >>> gradient_variance(data, [44 / 65, 57 / 65]).round(5)
@@ -98,6 +109,13 @@ def gradient_variance_on_ball(
     Exact for least_squares and mse up to 1,500 params, where σ²(centre + v) = v·A v + 2 b·v + c is maximised by the
     secular equation; beyond, `gradient_variance_ball_bound`. For the losses with labels an upper bound: the mean of
     |z_i|² times the square of the steepest slope that row i can have on the ball.
+
+    Args:
+        data: the clients' rows and the loss.
+        centre: the ball's centre, p numbers.
+        radius: R ≥ 0 of the ball, not squared.
+        batch_size: b ≥ 1, rows of a mini-batch; None for single rows. A client with fewer rows uses all it has.
+        draw: how a batch is drawn: "without_replacement", "with_replacement" or "reshuffled".
     """
     middle = data.point(centre, "centre")
     _check_radius(radius)
@@ -117,6 +135,13 @@ def gradient_variance_ball_bound(
 
     With k the loss's curvature, a = k² max_i |z_i|² λmax(Z_cᵀ Z_c / n_c), which is at least the λmax(A) of
     `gradient_variance_on_ball`.
+
+    Args:
+        data: the clients' rows and the loss.
+        centre: the ball's centre, p numbers.
+        radius: R ≥ 0 of the ball, not squared.
+        batch_size: b ≥ 1, rows of a mini-batch; None for single rows. A client with fewer rows uses all it has.
+        draw: how a batch is drawn: "without_replacement", "with_replacement" or "reshuffled".
     """
     middle = data.point(centre, "centre")
     _check_radius(radius)
@@ -130,6 +155,11 @@ def gradient_variance_everywhere(
     data: LinearData, batch_size: int | None = None, draw: Draw = "without_replacement"
 ) -> Array:
     """(C,): Assumption 2's δ_c², good for every x: mean_i |z_i|² for the logistic, hinge and Huber hinge, else ∞.
+
+    Args:
+        data: the clients' rows and the loss.
+        batch_size: b ≥ 1, rows of a mini-batch; None for single rows. A client with fewer rows uses all it has.
+        draw: how a batch is drawn: "without_replacement", "with_replacement" or "reshuffled".
 
     >>> data = LinearData.of_clients([([[3.0], [4.0]], [1, -1])], loss="logistic", fit_bias=False)
     >>> gradient_variance_everywhere(data)
@@ -145,6 +175,9 @@ def gradient_variance_everywhere(
 
 def largest_subgradient(data: LinearData) -> float:
     """G = max_i |z_i|: no subgradient of a row's hinge, Huber hinge or logistic loss is longer, penalty apart.
+
+    Args:
+        data: the clients' rows and the loss.
 
     >>> largest_subgradient(LinearData.of_clients([([[3.0], [0.0]], [1, -1])], loss="hinge", fit_bias=False))
     3.0

@@ -23,6 +23,7 @@ from asyncfed.theory.setting import Setting
 
 
 def p_guarantee(setting: Setting, constants: Constants, versions: Curve) -> Guarantee:
+    """P, for servers that step along deltas."""
     curvature = step_curvature(setting, constants)
     missing = [] if setting.rule.form == "deltas" else [f"it is for steps along deltas, not for {setting.rule.name}"]
     missing += steady_path(setting, curvature)
@@ -87,6 +88,7 @@ def _largest_p_rate(setting: Setting, curvature: tuple[float, float]) -> float:
 
 
 def m_guarantee(setting: Setting, constants: Constants, versions: Curve) -> Guarantee:
+    """M, for servers that mix received models in."""
     curvature = step_curvature(setting, constants)
     missing = [] if setting.rule.form == "models" else [f"it is for mixing models in, not for {setting.rule.name}"]
     if setting.rule.form == "latest":

@@ -24,7 +24,13 @@ LARGEST = 1e300
 
 @dataclass(frozen=True, slots=True)
 class TicketMap:
-    """A ticket's map by its three numbers, all ≥ 0."""
+    """A ticket's map by its three numbers, all ≥ 0.
+
+    Attributes:
+        contraction: q ≥ 0: distances from x* shrink by it.
+        lipschitz: K ≥ 0: how much the change depends on where it starts.
+        offset: b ≥ 0, not squared: how far training from x* leads away from it.
+    """
 
     contraction: float
     lipschitz: float
@@ -33,7 +39,14 @@ class TicketMap:
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """One ticket of a merge: its map, the version it started from, its weight, and its client (for latest-average)."""
+    """One ticket of a merge: its map, the version it started from, its weight, and its client (for latest-average).
+
+    Attributes:
+        ticket_map: its local training as a map.
+        base_version: the version it started from.
+        weight: what it counted in the merge.
+        client: its client, for the latest-average rule.
+    """
 
     ticket_map: TicketMap
     base_version: int

@@ -54,10 +54,16 @@ COHORT_LIMITS = (
 class Prediction:
     """What to expect of each client (arrays of length C) in the long run.
 
-    `share` of all merges; `throughput` in merges per second; `tickets` at the client on average, waiting or worked on;
-    `sojourn`, the seconds from dispatch to report; `utilisation`, the fraction of time it computes (where a client
-    holds one ticket at a time: is at work); `staleness` in merges, NaN for a client that is never drawn. `limits` says
-    in words when this is exact.
+    Attributes:
+        dispatch: how clients are drawn: "idle", "queued" or "cohort".
+        in_flight: J ≥ 1, tickets out at once.
+        share: of all merges, (C,), summing to 1.
+        throughput: merges per second, of all clients together.
+        tickets: at the client on average, (C,), waiting or worked on.
+        sojourn: seconds from dispatch to report, (C,).
+        utilisation: the fraction of time the client computes, (C,); where it holds one ticket at a time, is at work.
+        staleness: in merges, (C,); NaN for a client that is never drawn.
+        limits: when this is exact, in words.
     """
 
     dispatch: str
@@ -276,6 +282,10 @@ def cohort_dispatch(mean_service: ArrayLike, cohort_size: int) -> Prediction:
         ∫ 1 − e_J(F_1(t) … F_C(t)) / (C choose J) dt,   F_c(t) = 1 − exp(−t/m_c)
 
     by Gauss-Legendre quadrature in u = 1 − exp(−t / max m). Cost O(C·J) times 128 nodes.
+
+    Args:
+        mean_service: m_c > 0, mean durations of the clients' tickets, (C,), in seconds.
+        cohort_size: J, 1 ≤ J ≤ C.
 
     >>> pair = cohort_dispatch([1.0, 1.0, 1.0], cohort_size=2)
     >>> round(2 / pair.throughput, 6), pair.mean_staleness

@@ -16,12 +16,19 @@ Batches = Literal["full", "equal", "uneven"]
 class ServerRule:
     """What the server does with what arrives.
 
-    `name` is short, `words` say it all. `form` is the family a path-wise bound covers: steps along `deltas` (P), mixing
-    `models` in (M), or the mean of all `latest` models (M along the path only); None if no bound here describes it.
-    `server_step` is η and `cohort_size` J of `x ← x + (η/J) Σ_{c∈S} (model_c − base_c)` for deltas; for models,
-    `server_step` is the weight α of what arrives. `fresh_cohorts`: each version merges a uniform J-subset of clients,
-    drawn independently of the past; `because` says why, or why not. `adds_up` and `sequential` mark the two servers of
-    the paper's proofs; `constant_weight` is False where some updates count less than others.
+    Attributes:
+        name: a short name.
+        words: what the server does, in a sentence.
+        form: the family of path-wise bounds: steps along "deltas" (P), mixing "models" in (M), the mean of all
+            "latest" models (M along the path only); None if no bound describes it.
+        server_step: η of x ← x + (η/J) Σ_{c∈S} (model_c − base_c) for deltas; for models the weight α of what
+            arrives.
+        cohort_size: J ≥ 1, updates merged in one version.
+        fresh_cohorts: each version merges a uniform J-subset of clients, drawn independently of the past.
+        because: why that is so, or why not.
+        adds_up: the server of the paper's proofs that adds deltas up.
+        sequential: the server of the paper's proofs that passes the model on.
+        constant_weight: False where some updates count less than others.
     """
 
     name: str
@@ -38,13 +45,28 @@ class ServerRule:
 
 @dataclass(frozen=True)
 class Setting:
-    """A run as the bounds see it.
+    """A run as the theorems see it.
 
-    `shape` are the local rates of one ticket relative to `learning_rate` (all 1 if they do not decay within it), for
-    the client with most steps; `fewest_steps` and `most_steps` are I over the clients. `changing_rate` says why rates
-    differ between rounds, or is empty. `declared_staleness` is what the strategy enforces (None: nothing),
-    `observed_staleness` what a run showed. `outside` lists reasons why no bound covers the run at all.
-    `lossless`: no ticket can be lost, and none was lost or dropped, so cohorts are complete.
+    Attributes:
+        rule: the merge rule.
+        num_clients: C ≥ 1.
+        round_size: J ≥ 1, the updates that make a round.
+        learning_rate: λ > 0 of the first local step.
+        epochs: local epochs of a ticket, 1 or more.
+        fewest_steps: I of the client with fewest local steps.
+        most_steps: I of the client with most.
+        batches: "full" if every step uses all rows, "equal" if all batches have as many rows, else "uneven".
+        batch_size: b ≥ 1, rows of a mini-batch.
+        num_versions: merges that are planned or were seen; None if unknown.
+        num_rounds: rounds that are planned; None if unknown.
+        shape: local rates of one ticket relative to `learning_rate`, for the client with most steps; all 1 if they do
+            not decay.
+        changing_rate: why rates differ between rounds; empty if they do not.
+        decay_over_rounds: whether rates fall as 1/√round.
+        declared_staleness: what the strategy enforces, in versions; None: nothing.
+        observed_staleness: what the runs showed; None before a run.
+        outside: reasons why no bound covers the run at all.
+        lossless: no ticket can be lost, and none was lost or dropped, so that cohorts are complete.
     """
 
     rule: ServerRule

@@ -11,6 +11,9 @@ from asyncfed.theory.bounds.arguments import count, number
 def delay_stability_limit(staleness: int) -> float:
     """x_{t+1} = x_t − a x_{t−τ} tends to 0 if and only if 0 < a < 2 sin(π/(2(2τ+1))). τ ≥ 0.
 
+    Args:
+        staleness: τ ≥ 0, whole, the same for all updates.
+
     >>> f"{delay_stability_limit(8):.6g} {delay_stability_limit(9):.6g}"
     '0.184537 0.165159'
     """

@@ -14,7 +14,10 @@ from asyncfed.theory.bounds.delay_stability import delay_stability_limit
 
 @dataclass(frozen=True)
 class Result:
-    """One row: who, in which setting, what, how sure; `step_limit(smoothness, staleness)` where it is sure."""
+    """One row of the literature: its `source`, the `setting`, the `statement` and how `sure` we are of it.
+
+    `step_limit(smoothness, staleness)` is the largest step, where it is sure.
+    """
 
     source: str
     setting: str

@@ -17,7 +17,12 @@ from asyncfed.theory.bounds.settings import ANY_RATES, StaleSetting
 
 
 class StaleNoise(NamedTuple):
-    """N1, the noise of one server step, and N2, the noise in how far a stale local model is from the server's."""
+    """N1, the noise of one server step, and N2, the noise in how far a stale local model is from the server's.
+
+    Attributes:
+        first_order: N1 ≥ 0, squared.
+        second_order: N2 ≥ 0, squared.
+    """
 
     first_order: float
     second_order: float

@@ -1,4 +1,4 @@
-"""Sums over feature columns whose bits depend on the numbers alone, and on memory no larger than one column."""
+"""Sums over feature columns, the same to the bit on every machine, in memory no larger than one column."""
 
 from __future__ import annotations
 

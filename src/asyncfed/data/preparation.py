@@ -178,7 +178,7 @@ def _check_named(names: tuple[str, ...], column: str, request: DataRequest) -> N
         )
     if request.split != IID():
         raise ConfigError(
-            f'split is set, but the column "{column}" says already who owns which row. Leave out one of the two.'
+            f'split is set, but the column "{column}" names the owner of each row already. Leave out one of the two.'
         )
     if request.num_clients not in (None, len(names)):
         raise ConfigError(

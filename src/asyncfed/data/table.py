@@ -95,7 +95,7 @@ def signed_labels(targets: np.ndarray) -> np.ndarray:
 
 
 def check_rows(x: np.ndarray, y: np.ndarray, labels: bool, owner: str) -> None:
-    """Refuse features and targets that no problem can be built from; `owner` says in the message whose they are."""
+    """Refuse features and targets that no problem can be built from; `owner` names them in the message."""
     if x.ndim != 2 or y.ndim != 1:
         raise DataError(
             f"x of {owner} has shape {x.shape} and y {y.shape}; x must be (rows, features) and y (rows,). "

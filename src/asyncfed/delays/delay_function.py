@@ -72,7 +72,7 @@ class BoundFunction:
         return self._watts
 
     def finish_compute(self, client: int, start: float, seconds: float) -> float:
-        """`start + seconds`: nobody is ever absent."""
+        """`start + seconds`: no client is ever absent."""
         return start + seconds
 
     def lost_after(self, client: int, ticket: int, timing: Timing) -> float:

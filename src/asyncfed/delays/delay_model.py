@@ -134,7 +134,13 @@ declare_part("delays", DelayDescription, default=Delays)
 
 
 class BoundDelays:
-    """`Delays` of one run: a `DelayModel` whose every draw is keyed by `(seed, purpose, client, ticket)`."""
+    """`Delays` of one run: a `DelayModel` whose every draw is keyed by `(seed, purpose, client, ticket)`.
+
+    Args:
+        delays: the description.
+        num_clients: the clients known at the start, at least 1.
+        seed: the seed of the run.
+    """
 
     def __init__(self, delays: Delays, num_clients: int, seed: int) -> None:
         self._num_clients = num_clients

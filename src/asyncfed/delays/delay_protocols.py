@@ -115,7 +115,12 @@ class PredictableDelays(DelayDescription, Protocol):
 
 
 def check_timing(timing: Timing, client: int, ticket: int) -> None:
-    """Refuse a timing with a part that is negative, NaN or infinite."""
+    """Refuse a timing with a part that is negative, NaN or infinite.
+
+    Args:
+        timing: what the delay model gave.
+        client, ticket: named in the message.
+    """
     if not (0.0 <= timing.download < inf and 0.0 <= timing.compute < inf and 0.0 <= timing.upload < inf):
         raise DelayError(
             f"the delay model gave client {client}, ticket {ticket} a download of {timing.download} s, a compute of "

@@ -36,7 +36,7 @@ def expected_durations(
         delays: the delay description of the run.
         num_clients: how many clients there are, at least 1.
         seed: the seed of the run.
-        work: what a ticket asks a client to do; by default `Work()`.
+        work: the local training of a ticket; by default `Work()`.
         num_examples: the rows of each client, for durations that depend on them.
 
     Returns:
@@ -67,7 +67,7 @@ def estimate_durations(
     Args:
         model: the delay model of a run.
         num_clients: how many clients there are, at least 1.
-        work: what a ticket asks a client to do; by default `Work()`.
+        work: the local training of a ticket; by default `Work()`.
         num_examples: the rows of each client; 1 each if left out.
         tickets: how many tickets of each client are averaged, at least 1.
 

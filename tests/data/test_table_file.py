@@ -5,7 +5,7 @@ import pytest
 
 import asyncfed as af
 from asyncfed.core.errors import ConfigError
-from asyncfed.data import DataRequest, Flights, Holdout, TableFile, table_reader
+from asyncfed.data import DataRequest, Holdout, TableFile, table_reader
 
 
 @pytest.fixture
@@ -118,29 +118,7 @@ def test_held_out_rows_do_not_shape_the_preparation(shops):
 
 def test_a_split_or_a_number_of_clients_beside_a_client_column_is_refused(shops):
     table = TableFile(path=str(shops), target="y", client_column="shop")
-    with pytest.raises(ConfigError, match="says already who owns which row"):
+    with pytest.raises(ConfigError, match="names the owner of each row already"):
         table.prepare(DataRequest(split=af.data.InOrder()))
     with pytest.raises(ConfigError, match='num_clients is 5, but the column "shop" names 3 clients'):
         table.prepare(DataRequest(num_clients=5))
-
-
-def test_flights_by_carrier_and_origin():
-    pytest.importorskip("pandas")
-    prepared = Flights().prepare(DataRequest())
-    assert prepared.clients.num_rows == 327_346
-    assert prepared.clients.num_clients == 16
-    assert Flights(clients="origin").prepare(DataRequest()).clients.names == ("EWR", "JFK", "LGA")
-    weekday = [name for name in prepared.preparation.feature_names if name.startswith("weekday")]
-    saturday = prepared.clients.x[:, prepared.preparation.feature_names.index("weekday=6")].mean()
-    assert len(weekday) == 6
-    assert saturday == pytest.approx(0.115, abs=0.005)  # fewest flights leave on Saturdays
-
-
-@pytest.mark.parametrize(("name", "rows", "labels"),
-                         [("diabetes", 442, False), ("breast_cancer", 569, True), ("digits", 1797, True)])  # fmt: skip
-def test_data_of_scikit_learn(name, rows, labels):
-    pytest.importorskip("sklearn")
-    experiment = af.replace(af.presets.table(name, rounds=2), holdout=None)
-    clients = experiment.clients()
-    assert (clients.num_rows, clients.labels) == (rows, labels)
-    assert af.run(experiment).verdict == "finished"

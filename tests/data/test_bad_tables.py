@@ -34,11 +34,11 @@ BAD = {
     ),
     "three classes": (
         [GOOD[0], *(f"{'ab'[i % 2]},{i},red,{'xyz'[i % 3]}" for i in range(40))], ["--problem", "svm"],
-        r'target "y" has 3 classes \(x, y, z\), and this problem tells 2 apart.*--set data\.positive="x"',
+        r'target "y" has 3 classes \(x, y, z\), and this problem needs 2.*--set data\.positive="x"',
     ),
     "classes to regress on": (
         [GOOD[0], *(f"{'ab'[i % 2]},{i},red,{'xy'[i % 2]}" for i in range(40))], ["--problem", "ridge"],
-        r'target "y" holds classes \(x, y\), but this problem is one of regression.*--problem logistic',
+        r'target "y" holds classes \(x, y\), but this problem is a regression.*--problem logistic',
     ),
     "an empty file": ([], [], r"table\.csv is empty\. The first row"),
     "no rows": (GOOD[:1], [], r"table\.csv has no rows"),

@@ -1,0 +1,43 @@
+"""What clients keep for a run: the same for clients known at the start and for those that join later."""
+
+import numpy as np
+import pytest
+
+from asyncfed.delays import Availability, Constant, Device, LogNormal
+from asyncfed.delays.client_traits import device_trait, phase_trait, slowness_trait
+
+PHONES = (Device(name="phone", share=0.25, slowness=4.0),)
+
+
+def test_devices_have_exact_shares_among_the_known_and_drawn_ones_among_later_clients():
+    trait = device_trait(PHONES, 40, seed=3)
+    assert [device.name for device in trait.known].count("phone") == 10
+    later = [trait.of(client).name for client in range(40, 2040)]
+    assert later.count("phone") / 2000 == pytest.approx(0.25, abs=0.03)
+
+
+def test_slowness_multiplies_the_clients_draw_and_its_devices_factor():
+    device = device_trait(PHONES, 8, seed=0)
+    constant = slowness_trait(Constant(value=2.0), device, 8, seed=0)
+    assert constant.known == [2.0 * d.slowness for d in device.known]
+    drawn = slowness_trait(LogNormal(median=1.0, sigma=0.5), device, 8, seed=0)
+    assert len(set(drawn.known)) == 8
+
+
+def test_a_client_that_joins_later_has_what_it_would_have_had_from_the_start():
+    few, many = (
+        slowness_trait(LogNormal(median=1.0, sigma=1.0), device_trait((), count, seed=1), count, seed=1)
+        for count in (3, 6)
+    )
+    assert [few.of(client) for client in range(6)] == many.known
+    windows = Availability(period=10.0, on_fraction=0.5)
+    few, many = (phase_trait(windows, count, seed=1) for count in (3, 6))
+    assert [few.of(client) for client in range(6)] == many.known
+
+
+def test_phases_are_spread_over_the_period_or_all_zero():
+    phases = np.array(phase_trait(Availability(period=10.0, on_fraction=0.5), 1000, seed=0).known)
+    assert 0.0 <= phases.min() < 0.5
+    assert 9.5 < phases.max() < 10.0
+    together = phase_trait(Availability(period=10.0, on_fraction=0.5, random_phase=False), 3, seed=0)
+    assert [together.of(client) for client in range(5)] == [0.0] * 5

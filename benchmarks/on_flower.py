@@ -21,9 +21,9 @@ from asyncfed.store.schema import REPORT
 def seconds_per_update(file: Path) -> float:
     """The median time between two updates of the same node."""
     arrivals: dict[int, list[float]] = {}
-    for row in Journal.open(file).event_rows():
-        if row[2] == REPORT:
-            arrivals.setdefault(row[4], []).append(row[1])
+    for event in Journal.open(file).event_rows():
+        if event.kind == REPORT:
+            arrivals.setdefault(event.require_client(), []).append(event.time)
     return median(later - earlier for times in arrivals.values() for earlier, later in pairwise(times))
 
 

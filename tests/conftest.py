@@ -11,7 +11,7 @@ from asyncfed.core.random import draw_key, purpose_key
 from asyncfed.core.types import Budget, Work
 from asyncfed.data import InOrder, PaperRegression
 from asyncfed.delays import Timing
-from asyncfed.store.schema import EVENT_COLUMNS, KIND_NAMES
+from asyncfed.store.schema import KIND_NAMES
 from asyncfed.strategies import AFL
 from asyncfed.strategies.schedules import ConstantRate
 
@@ -123,7 +123,7 @@ def events():
     """`events(run, "report", ...)`: its events of these kinds (or all), in order, by the names of their fields."""
 
     def read(run, *kinds):
-        rows = [SimpleNamespace(**dict(zip(EVENT_COLUMNS, row, strict=True))) for row in run.journal.event_rows()]
+        rows = [SimpleNamespace(**event._asdict()) for event in run.journal.event_rows()]
         for row in rows:
             row.kind = KIND_NAMES[row.kind]
         return [row for row in rows if not kinds or row.kind in kinds]

@@ -13,6 +13,7 @@ from asyncfed.engine.evaluation import Evaluation
 from asyncfed.kernels.losses import loss_code
 from asyncfed.kernels.reference import train_one
 from asyncfed.problems.linear import LinearModel
+from asyncfed.store.schema import DISPATCH
 from asyncfed.strategies import AFL, CyclicWeightTransfer, FedAsync, FedAvg, FedBuff, PublishedScripts
 from asyncfed.strategies.discounts import NoDiscount, Polynomial
 from asyncfed.strategies.samplers import ShuffledCycle
@@ -114,9 +115,10 @@ def test_clients_of_the_scripts_that_never_download_train_on_alone():
     run = af.run(described)
     problem, key = described.problem(), purpose_key(3, "train")
     own = {c: problem.init(3, client=c, how="torch") for c in range(4)}
-    dispatches = [row for row in run.journal.event_rows() if row[2] == 0][: 4 * 8]
-    for _, _, _, ticket, client, *_ in dispatches:
-        own[client] = problem.local_train(own[client], client, WORK, draw_key(key, client, ticket))
+    dispatches = [event for event in run.journal.event_rows() if event.kind == DISPATCH][: 4 * 8]
+    for event in dispatches:
+        client = event.client
+        own[client] = problem.local_train(own[client], client, WORK, draw_key(key, client, event.ticket))
     np.testing.assert_allclose(run.params, np.mean(list(own.values()), axis=0), rtol=1e-12)
 
 

@@ -75,7 +75,7 @@ def test_evaluations_with_drift_verify_without_measuring_it_again(recorded):
 def test_watching_a_replay_counts_the_reports(recorded):
     path, seen = recorded(), []
     af.verify(path, watch=seen.append)
-    kinds = [row[2] for row in af.load(path).journal.event_rows()]
+    kinds = [event.kind for event in af.load(path).journal.event_rows()]
     assert seen[-1] == kinds.count(REPORT)
     assert seen == sorted(seen)
 
@@ -216,7 +216,7 @@ def test_a_broken_seal_is_reported_even_if_all_else_agrees(recorded):
 def test_work_that_took_longer_than_its_ticket_was_out_is_named(recorded):
     path = recorded()
     change_events(path, longer)
-    words = r"it says \S+ s of a ticket that was handed out \S+ s before"
+    words = r"it says \S+ s of a ticket that was dispatched \S+ s before"
     assert re.search(words, af.verify(path, threads=1).lines[-1])
 
 

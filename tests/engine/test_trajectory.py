@@ -4,6 +4,7 @@ import pytest
 import asyncfed as af
 from asyncfed.engine.trajectory import PathObserver, follow
 from asyncfed.runs.simulate import simulate
+from asyncfed.store.schema import MERGE
 
 
 @pytest.fixture(scope="module")
@@ -22,8 +23,8 @@ def test_distances_are_those_the_run_measured(followed):
 
 def test_every_merge_is_there_once_with_its_base(followed):
     run, _, path = followed
-    rows = [row for row in run.journal.event_rows() if row[2] == 2]
-    assert [step.tickets[0].ticket for step in path.steps] == [row[3] for row in rows]
+    merges = [event for event in run.journal.event_rows() if event.kind == MERGE]
+    assert [step.tickets[0].ticket for step in path.steps] == [merge.ticket for merge in merges]
     assert all(step.keep == 0.5 and step.of == "model" for step in path.steps)
     assert path.largest_staleness == run.rounds["staleness_max"].max()
 

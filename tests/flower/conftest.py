@@ -183,7 +183,7 @@ class Federation:
         self.step()
 
     def events(self, *kinds):
-        return [row for row in self.journal.event_rows() if KIND_NAMES[row[2]] in kinds]
+        return [event for event in self.journal.event_rows() if KIND_NAMES[event.kind] in kinds]
 
 
 @pytest.fixture(autouse=True)

@@ -1,6 +1,5 @@
 """Tasks go out, answers come back one by one, and nothing a node does stops or spoils the run."""
 
-import json
 import re
 from math import inf, nan
 
@@ -18,11 +17,11 @@ from asyncfed.strategies.samplers import ShortestQueue
 
 
 def merged_tickets(federation):
-    return [row[3] for row in federation.events("merge")]
+    return [row.ticket for row in federation.events("merge")]
 
 
 def reasons(federation, kind):
-    return [json.loads(row[8]) for row in federation.events(kind)]
+    return [row.reason for row in federation.events(kind)]
 
 
 # ---- an undisturbed run ----------------------------------------------------------------------------------------------
@@ -75,7 +74,7 @@ def test_a_node_that_joins_is_given_work_at_once(federation):
     run.step()
     run.grid.work(node)  # it introduces itself
     run.step()
-    assert [row[4] for row in run.events("join")] == [2]
+    assert [row.client for row in run.events("join")] == [2]
     assert run.grid.inboxes[node][0].metadata.message_type == "train"
 
 
@@ -85,9 +84,9 @@ def test_a_node_that_vanishes_costs_its_ticket_only(federation):
     gone = run.node_of(2)
     del run.grid.nodes[gone]
     run.step()
-    assert [(row[4], json.loads(row[8])) for row in run.events("leave")] == [(2, "its node went offline")]
+    assert [(row.client, row.reason) for row in run.events("leave")] == [(2, "its node went offline")]
     run.finish()
-    assert {row[4] for row in run.events("report")} == {0, 1}
+    assert {row.client for row in run.events("report")} == {0, 1}
 
 
 def test_a_node_that_comes_back_introduces_itself_anew(federation):
@@ -101,7 +100,7 @@ def test_a_node_that_comes_back_introduces_itself_anew(federation):
     run.step()
     run.grid.work(gone)
     run.step()
-    assert [row[4] for row in run.events("join")] == [2]
+    assert [row.client for row in run.events("join")] == [2]
     assert len(run.grid.inboxes[gone]) == 1
 
 
@@ -112,7 +111,7 @@ def test_an_error_becomes_a_lost_ticket(federation):
     run.step()
     assert reasons(run, "lost") == ["its node reports error 3"]
     run.finish()
-    assert {row[4] for row in run.events("report")} == {0, 1, 2}
+    assert {row.client for row in run.events("report")} == {0, 1, 2}
 
 
 SECRET = "row 7 of /home/ann/patients.csv holds 61.5"
@@ -283,7 +282,7 @@ def test_a_lie_is_refused_and_costs_its_own_ticket_only(federation, lie, reason)
     [refusal] = reasons(run, "refused")
     assert re.search(reason, refusal)
     assert np.array_equal(run.session.state.params, before)
-    assert [row[3] for row in run.events("lost")] == [ticket]
+    assert [row.ticket for row in run.events("lost")] == [ticket]
     assert run.session.in_flight(1) == [others]
     run.finish()
     assert ticket not in merged_tickets(run)
@@ -331,7 +330,7 @@ def test_a_node_that_lies_again_and_again_is_excluded(federation):
         run.lie(0, params=np.full(11, nan))
     assert run.session.excluded == {0}
     run.finish()
-    assert {row[4] for row in run.events("report")} == {1, 2}
+    assert {row.client for row in run.events("report")} == {1, 2}
 
 
 # ---- the server is restarted -----------------------------------------------------------------------------------------
@@ -345,7 +344,7 @@ def test_a_restarted_server_waits_until_its_clients_have_said_which_node_they_ar
     old = run.grid.inboxes[run.node_of(1)].pop()
     run.crash()
     run.step()
-    assert all(row[4] in (0, 1, 2) for row in run.events("lost"))
+    assert all(row.client in (0, 1, 2) for row in run.events("lost"))
     assert run.session.state.updates == 1
     for node in run.grid.inboxes:
         run.grid.inboxes[node] = [m for m in run.grid.inboxes[node] if m.metadata.message_type == "query"]
@@ -369,7 +368,7 @@ def test_who_does_not_come_back_after_a_restart_has_left(federation):
         run.grid.work(node)
     run.step()
     run.step(31.0, return_seconds=30.0)
-    assert [(row[4], json.loads(row[8])) for row in run.events("leave")] == [(1, "its node was not there for 30 s")]
+    assert [(row.client, row.reason) for row in run.events("leave")] == [(1, "its node was not there for 30 s")]
 
 
 # ---- what goes over the wire -----------------------------------------------------------------------------------------

@@ -112,7 +112,7 @@ def events(file, *kinds):
     if not file.exists():
         return []
     try:
-        return [row for row in Journal.open(file).event_rows() if KIND_NAMES[row[2]] in kinds]
+        return [event for event in Journal.open(file).event_rows() if KIND_NAMES[event.kind] in kinds]
     except JournalError:  # it has just been made
         return []
 
@@ -211,9 +211,11 @@ def test_a_node_dies_one_comes_and_the_server_is_restarted(network, app, experim
     wait_for(lambda: len(events(journal, "merge")) >= 3, "the first merges")
     kill_at_work(network, 1)
     network.start_node(3)
-    wait_for(lambda: [row for row in events(journal, "report") if row[4] == 3], "the new node's first update")
-    wait_for(lambda: [row for row in events(journal, "lost", "leave") if row[4] == 1], "the dead node to be noticed")
-    before = [row[3] for row in events(journal, "merge")]
+    wait_for(lambda: [row for row in events(journal, "report") if row.client == 3], "the new node's first update")
+    wait_for(
+        lambda: [row for row in events(journal, "lost", "leave") if row.client == 1], "the dead node to be noticed"
+    )
+    before = [row.ticket for row in events(journal, "merge")]
     kill_server_app(network)
     assert len(before) < UPDATES
     start(network, app, journal, ttl=30.0)
@@ -222,12 +224,12 @@ def test_a_node_dies_one_comes_and_the_server_is_restarted(network, app, experim
     print(f"\ntook {time.monotonic() - began:.0f} s")
 
     merges = events(journal, "merge")
-    tickets = [row[3] for row in merges]
+    tickets = [row.ticket for row in merges]
     assert len(tickets) == len(set(tickets)) == UPDATES
     assert tickets[: len(before)] == before
-    assert [row[5] for row in merges] == list(range(1, UPDATES + 1))
-    assert {row[4] for row in events(journal, "join")} >= {3}
-    assert {json.loads(row[8]) for row in events(journal, "lost")} >= {"the server was restarted"}
+    assert [row.version for row in merges] == list(range(1, UPDATES + 1))
+    assert {row.client for row in events(journal, "join")} >= {3}
+    assert {row.reason for row in events(journal, "lost")} >= {"the server was restarted"}
     assert run.verdict == "finished"
     undisturbed = af.run(experiment)
     first, last = undisturbed.evaluations["objective"][[0, -1]]

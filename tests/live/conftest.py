@@ -1,7 +1,6 @@
 """A live run without processes: clients are trained here, in whatever order and at whatever time a test asks for."""
 
 import itertools
-import json
 import sys
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from asyncfed.engine.replay import replay
 from asyncfed.live.checks import Limits
 from asyncfed.live.client_task import train_task
 from asyncfed.live.session import CheckpointPolicy, LiveSession
+from asyncfed.store.events import recorded_merges
 from asyncfed.store.journal import Journal
 from asyncfed.store.schema import KIND_NAMES
 
@@ -91,15 +91,16 @@ class Harness:
     def check_whole(self):
         """Every version is there once, no ticket was merged twice, and a replay comes to the same."""
         merges = self.events("merge")
-        assert [row[5] for row in merges] == list(range(1, len(merges) + 1))
-        tickets = [t for row in merges for t in ([row[3]] if row[3] is not None else json.loads(row[8])["tickets"])]
+        assert [row.version for row in merges] == list(range(1, len(merges) + 1))
+        recorded = recorded_merges(self.journal.event_rows())
+        tickets = [update.ticket for merge in recorded for update in merge.updates]
         assert len(tickets) == len(set(tickets)) == self.session.state.updates
         params, digest = self.replayed()
         assert params.tobytes() == self.session.state.params.tobytes()
         assert digest == self.journal.sha256()
 
     def events(self, *kinds):
-        return [row for row in self.journal.event_rows() if KIND_NAMES[row[2]] in kinds]
+        return [event for event in self.journal.event_rows() if KIND_NAMES[event.kind] in kinds]
 
 
 @pytest.fixture

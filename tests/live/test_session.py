@@ -73,9 +73,9 @@ def test_what_was_committed_survives_a_crash_and_what_was_not_did_not_happen(liv
     assert live.session.state.version == 1
     assert live.session.state.params.tobytes() == before.tobytes()
     assert live.session.state.elapsed == 1.0
-    assert {row[3] for row in live.events("lost")} == set()  # not written before the next commit
+    assert {row.ticket for row in live.events("lost")} == set()  # not written before the next commit
     live.commit()
-    assert [(row[3], row[8]) for row in live.events("lost")] == [
+    assert [(row.ticket, row.detail) for row in live.events("lost")] == [
         (1, '"the server was restarted"'),
         (2, '"the server was restarted"'),
     ]
@@ -215,7 +215,7 @@ def test_a_lie_is_refused_journalled_and_costs_the_ticket(live_run, words, lie):
     (written,) = live.events("refused")
     assert (written[3], written[4], written[6]) == (0, live.events("dispatch")[0][4], 1.0)
     assert words in json.loads(written[8])
-    assert [row[3] for row in live.events("lost")] == [0]
+    assert [row.ticket for row in live.events("lost")] == [0]
     assert len(live.session.in_flight()) == 2  # the strategy went on
     live.play()
     live.check_whole()
@@ -261,7 +261,7 @@ def test_a_client_is_excluded_at_its_last_permitted_fault(live_run):
             live.answer(ticket)
         live.commit()
     assert live.session.excluded == {bad}
-    assert [(row[4], json.loads(row[8])) for row in live.events("leave")] == [
+    assert [(row.client, row.reason) for row in live.events("leave")] == [
         (bad, "the node was set aside for its faults")
     ]
     live.session.join(bad, live.now)
@@ -301,7 +301,7 @@ def test_durations_are_measured_by_the_server_from_when_the_client_could_begin(l
     live.answer(0, duration=0.2)
     live.answer(1, duration=0.1)  # it had waited behind ticket 0
     live.commit()
-    assert [row[6] for row in live.events("report")] == [1.0, 1.0]
+    assert [row.duration for row in live.events("report")] == [1.0, 1.0]
     assert live.answer(2, duration=1.04) == Accepted(2)  # its clock is a little faster than ours
 
 

@@ -9,6 +9,7 @@ from asyncfed.core.types import Budget, Work
 from asyncfed.delays import Job, RecordedDelays
 from asyncfed.runs.recorded_jobs import recorded_jobs
 from asyncfed.runs.what_if import what_if
+from asyncfed.store.events import Event
 from asyncfed.store.schema import DISPATCH, LOST, REPORT
 from asyncfed.strategies import AFL, FedAvg, FedBuff
 
@@ -16,7 +17,7 @@ WORK = Work(epochs=1, batch_size=4, learning_rate=0.01)
 
 
 def event(seq, time, kind, ticket, client, detail=None):
-    return (seq, time, kind, ticket, client, 0, None, None, detail)
+    return Event(seq, time, kind, ticket, client, 0, None, None, detail)
 
 
 def test_jobs_begin_when_their_client_is_free_and_come_in_the_order_of_their_tickets():

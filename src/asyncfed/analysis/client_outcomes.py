@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
-from typing import Any
 
 import numpy as np
 
@@ -14,7 +12,7 @@ from asyncfed.core.random import draw_key, purpose_key
 from asyncfed.core.record import replace
 from asyncfed.experiment import Experiment
 from asyncfed.problems.protocol import Jobs, Problem, ScoringProblem, as_scoring_problem
-from asyncfed.store.schema import DISPATCH, MERGE
+from asyncfed.store.events import Event, recorded_merges
 
 MOST_OPTIMA = 1000
 """Finding a client's optimum takes about a millisecond."""
@@ -25,7 +23,7 @@ def measure_clients(
     problem: Problem,
     params: np.ndarray,
     merges: np.ndarray,
-    events: Iterable[tuple[Any, ...]],
+    events: Iterable[Event],
     threads: int = 1,
 ) -> ClientTable:
     """The table of a run's clients.
@@ -106,24 +104,17 @@ def _optimum(problem: ScoringProblem, client: int) -> np.ndarray | None:
         return None
 
 
-def effective_weights(events: Iterable[tuple[Any, ...]], num_clients: int) -> np.ndarray:
+def effective_weights(events: Iterable[Event], num_clients: int) -> np.ndarray:
     """Each client's share of all weights that merges gave, by the journal: what the objective minimised leans to.
 
     Where every client's latest model is averaged (`latest_average`), a client that was heard has its weight in that
     average, however often it was heard.
     """
-    client_of: dict[int, int] = {}
-    given, standing = np.zeros(num_clients), np.zeros(num_clients)
-    for _, _, kind, ticket, client, _, weight, _, detail in events:
-        if kind == DISPATCH:
-            client_of[ticket] = client
-        elif kind == MERGE:
-            form = json.loads(detail)
-            tickets = [ticket] if ticket is not None else form["tickets"]
-            weights = [weight] if ticket is not None else form["weights"]
-            owners = [client_of.pop(number) for number in tickets]
-            np.add.at(given, owners, np.abs(weights))
-            if "combiner" in form and form["combiner"]["name"] == "latest_average":
-                standing[owners] = dict(form["combiner"]["settings"])["shares"]
-    weights_of = standing if standing.any() else given
+    given, latest = np.zeros(num_clients), np.zeros(num_clients)
+    for merge in recorded_merges(events):
+        clients = [update.client for update in merge.updates]
+        np.add.at(given, clients, np.abs([update.weight for update in merge.updates]))
+        if merge.rule == "latest_average":
+            latest[clients] = merge.settings["shares"]
+    weights_of = latest if latest.any() else given
     return np.asarray(weights_of / max(weights_of.sum(), np.finfo(np.float64).tiny))

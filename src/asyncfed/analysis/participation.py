@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from functools import cache
 from typing import Any, NamedTuple
@@ -11,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asyncfed.core.errors import ConfigError
-from asyncfed.core.record import from_plain, to_plain
+from asyncfed.core.record import to_plain
 from asyncfed.core.types import Work
 from asyncfed.delays import ExpectedDurations, PredictableDelays, expected_durations
 from asyncfed.experiment import Experiment
@@ -19,7 +18,7 @@ from asyncfed.kernels.losses import LEAST_SQUARES, MSE
 from asyncfed.problems.linear import Linear
 from asyncfed.problems.objective import Objective
 from asyncfed.runs.result import RecordedRun
-from asyncfed.store.schema import DISPATCH, DROP, LOST, MERGE
+from asyncfed.store.events import recorded_merges
 from asyncfed.strategies import Dispatching, Sampler
 from asyncfed.strategies.samplers import PredictableSampler
 from asyncfed.theory.bias import Bias, bias_of_weights, effective_weights, merge_shares
@@ -149,36 +148,16 @@ def bias_of_run(run: RecordedRun, problem: Linear | None = None) -> Bias:
 
 def merges_of(run: RecordedRun, num_examples: NDArray[np.int64]) -> Merges:
     """All merged updates of a run in the order of their merging."""
-    dispatched: dict[int, tuple[int, str]] = {}
-    merged: list[tuple[int, float, str]] = []
-    rules: set[str] = set()
-    rule_of = cache(lambda detail: (json.loads(detail).get("combiner") or {}).get("name"))
-    for _, _, kind, ticket, client, _, weight, _, detail in run.journal.event_rows():
-        if kind == DISPATCH:
-            dispatched[ticket] = (client, detail)
-        elif kind == MERGE:
-            tickets, weights, rule = ((ticket,), (weight,), rule_of(detail)) if ticket is not None else _several(detail)
-            for each, part in zip(tickets, weights, strict=True):
-                owner, work = dispatched.pop(each)
-                merged.append((owner, part, work))
-            rules.update([rule] if rule else [])
-        elif kind in (DROP, LOST):
-            dispatched.pop(ticket, None)
-    work_of = {text: from_plain(json.loads(text), Work) for text in {text for _, _, text in merged}}
-    step = cache(lambda text, rows: local_step(work_of[text], rows))
+    merges = list(recorded_merges(run.journal.event_rows()))
+    updates = [update for merge in merges for update in merge.updates]
+    step = cache(local_step)
     return Merges(
-        clients=np.array([client for client, _, _ in merged], np.int64),
-        weights=np.array([weight for _, weight, _ in merged], np.float64),
-        steps=np.array([step(text, int(num_examples[client])) for client, _, text in merged], np.float64),
-        rules=frozenset(rules),
-        own_start=any(work.start == "own" for work in work_of.values()),
+        clients=np.array([update.client for update in updates], np.int64),
+        weights=np.array([update.weight for update in updates], np.float64),
+        steps=np.array([step(update.work, int(num_examples[update.client])) for update in updates], np.float64),
+        rules=frozenset(merge.rule for merge in merges if merge.rule is not None),
+        own_start=any(update.work.start == "own" for update in updates),
     )
-
-
-def _several(detail: str) -> tuple[list[int], list[float], str | None]:
-    """What a merge of several tickets says of itself."""
-    told = json.loads(detail)
-    return told["tickets"], told["weights"], (told.get("combiner") or {}).get("name")
 
 
 def local_step(work: Work, num_examples: int) -> float:

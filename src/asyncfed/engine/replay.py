@@ -1,4 +1,4 @@
-"""Replay: a journal's inputs handed to a new server, every training done again, every decision made again.
+"""Replay: a new server given a journal's inputs, every training done again, every decision made again.
 
 The clock is the journal: reports, losses, joins and leaves come when it says they came. If the journal is genuine and
 the training deterministic, the replay writes the same events and ends at the same model.
@@ -6,10 +6,8 @@ the training deterministic, the replay writes the same events and ends at the sa
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import Any
 
 from asyncfed.core.errors import JournalError
 from asyncfed.core.types import Dispatch, Report
@@ -18,30 +16,45 @@ from asyncfed.engine.execution_setup import set_up
 from asyncfed.engine.plan import Plan
 from asyncfed.engine.training import LateTraining
 from asyncfed.problems.protocol import Problem
+from asyncfed.store.events import Event
 from asyncfed.store.journal import Journal
 from asyncfed.store.schema import JOIN, LEAVE, LOST, REFUSED, REPORT, STOP
 
-Row = tuple[Any, ...]
-Step = Callable[[Row], None]
+INPUTS = frozenset({REPORT, LOST, JOIN, LEAVE, STOP, REFUSED})
+"""Kinds of events that come from outside; all others are decisions, which a new server makes itself."""
 
 
 def replay(
-    problem: Problem, plan: Plan, recorded: Iterable[Row], journal: Journal, observer: MergeObserver | None = None
+    problem: Problem,
+    plan: Plan,
+    recorded: Iterable[Event],
+    journal: Journal,
+    observer: MergeObserver | None = None,
 ) -> Iterator[int]:
-    """Write to `journal` what the recorded events lead to. Yields the number of reports done, for a progress bar.
+    """Write to `journal` what the recorded inputs lead to.
 
-    The `observer` is shown every merge just before it is carried out. Raises `JournalError` at the first recorded input
-    that cannot have happened.
+    Args:
+        problem: what was learnt, with its data.
+        plan: the recorded run's plan.
+        recorded: the recorded run's events.
+        journal: a new journal.
+        observer: called with every merge just before it is carried out.
+
+    Yields:
+        The number of reports done, after each input.
+
+    Raises:
+        JournalError: a recorded input cannot have happened.
     """
     execution = set_up(problem, plan, journal)
     if observer is not None:
         execution.on_merge = partial(observer, execution)
     training = LateTraining(problem, execution.vectors, plan.seed, plan.threads)
-    handed_out_at: dict[int, float] = {}
+    dispatched_at: dict[int, float] = {}
 
     def note(dispatch: Dispatch) -> None:
         training.pending[dispatch.ticket] = dispatch
-        handed_out_at[dispatch.ticket] = execution.now
+        dispatched_at[dispatch.ticket] = execution.now
 
     execution.on_dispatch = note
     execution.start()
@@ -50,70 +63,69 @@ def replay(
         if ticket not in execution.vectors.trained:
             training.train_all()
 
-    steps, reports = steps_of(execution, problem.num_examples.tolist(), train), 0
-    for row in recorded:
-        step = steps.get(row[2])
-        if step is None:
-            continue  # a decision: the new server makes its own
-        execution.now = row[1]
-        _take(step, row, execution, handed_out_at)
-        reports += row[2] == REPORT
+    examples, reports = problem.num_examples.tolist(), 0
+    for event in recorded:
+        if event.kind not in INPUTS:
+            continue
+        if execution.server.stopped is not None and event.kind != STOP:
+            raise JournalError(
+                f"event {event.seq} comes after the run had stopped; the journal was tampered with or mixed."
+            )
+        execution.now = event.time
+        try:
+            if event.kind in (REPORT, LOST):
+                # A ticket that is not out is for the server to refuse.
+                _check_duration(event, dispatched_at.pop(event.require_ticket(), 0.0))
+            repeat_input(execution, event, examples, train)
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
+            raise JournalError(f"event {event.seq} cannot have happened in this run ({error!r}).") from error
+        reports += event.kind == REPORT
         yield reports
     if execution.server.stopped is not None:
         execution.conclude()
     journal.commit(execution.snapshot(), execution.vectors.dump())
 
 
-def steps_of(execution: Execution, examples: list[int], train: Callable[[int], None]) -> dict[int, Step]:
-    """What each kind of recorded input leads to. `train` sees to it that a ticket's model is in `vectors.trained`."""
-    return {
-        REPORT: lambda row: _report(execution, examples, train, row),
-        LOST: lambda row: execution.lose(row[3], row[6], row[7], _text(row)),
-        JOIN: lambda row: execution.join(row[4], int(row[6])),
-        LEAVE: lambda row: execution.leave(row[4], _text(row)),
-        STOP: lambda row: _stop(execution, json.loads(row[8])),
-        REFUSED: lambda row: execution.refuse(row[3], row[4], bool(row[6]), json.loads(row[8])),
-    }
+def repeat_input(execution: Execution, event: Event, examples: list[int], train: Callable[[int], None]) -> None:
+    """Let a recorded input happen once more.
 
-
-def _text(row: Row) -> str | None:
-    return None if row[8] is None else str(json.loads(row[8]))
-
-
-def _take(step: Step, row: Row, execution: Execution, handed_out_at: dict[int, float]) -> None:
-    stopped = execution.server.stopped is not None
-    if stopped and row[2] != STOP:
-        raise JournalError(f"event {row[0]} comes after the run had stopped; the journal was tampered with or mixed.")
-    try:
-        if row[2] in (REPORT, LOST):
-            _check_duration(row, handed_out_at.pop(row[3], 0.0))  # a ticket that is not out is for the server to refuse
-        step(row)
-    except (LookupError, TypeError, ValueError, AttributeError) as error:
-        raise JournalError(f"event {row[0]} cannot have happened in this run ({error!r}).") from error
-
-
-def _check_duration(row: Row, handed_out: float) -> None:
-    """Work may begin late, in a client's queue, but it cannot have taken longer than its ticket was out.
-
-    Most durations enter no other number of a run (a round tells of its longest and shortest only), so that comparing
-    results would let a changed one pass.
+    Args:
+        execution: the run in which it happens.
+        event: the input, of one of the kinds INPUTS.
+        examples: how many rows each client has.
+        train: sees to it that a ticket's model is in `execution.vectors.trained`.
     """
-    time, duration = row[1], row[6]
-    rounding = 1e-9 * time
-    if not 0.0 <= duration <= time - handed_out + rounding:
-        raise ValueError(f"it says {duration:g} s of a ticket that was handed out {time - handed_out:g} s before")
+    if event.kind == REPORT:
+        _repeat_report(execution, event, examples, train)
+    elif event.kind == LOST:
+        execution.lose(event.require_ticket(), event.duration, event.energy, event.reason)
+    elif event.kind == JOIN:
+        execution.join(event.require_client(), event.num_examples)
+    elif event.kind == LEAVE:
+        execution.leave(event.require_client(), event.reason)
+    elif event.kind == REFUSED:
+        execution.refuse(event.ticket, event.require_client(), event.is_fault, event.require_reason())
+    elif event.kind == STOP and execution.server.stopped is None:
+        execution.halt(event.require_reason())
 
 
-def _report(execution: Execution, examples: list[int], train: Callable[[int], None], row: Row) -> None:
-    _, time, _, ticket, client, _, duration, energy, detail = row
-    dispatch: Dispatch = execution.dispatches[ticket]
+def _repeat_report(execution: Execution, event: Event, examples: list[int], train: Callable[[int], None]) -> None:
+    ticket, client = event.require_ticket(), event.require_client()
+    dispatch = execution.dispatches[ticket]
     train(ticket)
     if dispatch.work.start == "own":
         execution.vectors.own[client] = execution.vectors.trained[ticket]
-    metrics = None if detail is None else json.loads(detail)
-    execution.receive(Report(ticket, client, time, duration, examples[client], metrics), energy)
+    report = Report(ticket, client, event.time, event.duration, examples[client], event.metrics)
+    execution.receive(report, event.energy)
 
 
-def _stop(execution: Execution, reason: str) -> None:
-    if execution.server.stopped is None:
-        execution.halt(reason)
+def _check_duration(event: Event, dispatched_at: float) -> None:
+    """Work may begin late, in a client's queue, but it cannot have taken longer than its ticket was out.
+
+    Most durations enter no other number of a run (a round records its longest and shortest only), so that comparing
+    results would let a changed one pass.
+    """
+    rounding = 1e-9 * event.time
+    since = event.time - dispatched_at
+    if not 0.0 <= event.duration <= since + rounding:
+        raise ValueError(f"it says {event.duration:g} s of a ticket that was dispatched {since:g} s before")

@@ -37,11 +37,12 @@ from asyncfed.core.types import Dispatch, Pool, Report
 from asyncfed.engine.execution_setup import set_up
 from asyncfed.engine.plan import Checkpoint, Plan
 from asyncfed.engine.progress import RunState
-from asyncfed.engine.replay import Row, steps_of
+from asyncfed.engine.replay import INPUTS, repeat_input
 from asyncfed.live.checks import Limits, change_norm, find_fault
 from asyncfed.live.ticket_records import TicketRecords
 from asyncfed.live.wire import Result, Task, dtype_name
 from asyncfed.problems.protocol import Problem
+from asyncfed.store.events import Event
 from asyncfed.store.journal import Journal
 from asyncfed.store.loss_reasons import OVER, REPLY_REFUSED, SERVER_DIED, SET_ASIDE, TOO_LATE
 from asyncfed.store.schema import LEAVE, LOST, REFUSED, REPORT
@@ -172,19 +173,17 @@ class LiveSession:
         journal, execution = self._journal, self._execution
         recorded = list(journal.event_rows(since))
         journal.go_back(since)
-        steps = steps_of(execution, self._examples, self._restore_payload)
-        for row in recorded:
-            step = steps.get(row[2])
-            if step is None or self._stopped():
+        for event in recorded:
+            if event.kind not in INPUTS or self._stopped():
                 continue  # a decision, which is made again, or the stop that was
-            execution.now = row[1]
+            execution.now = event.time
             try:
-                self._record_input(row)
-                step(row)
+                self._record_input(event)
+                repeat_input(execution, event, self._examples, self._restore_payload)
             except (LookupError, TypeError, ValueError, AttributeError, ProtocolError) as error:
                 raise JournalError(
-                    f"{journal.path} is damaged: its event {row[0]} cannot have happened ({error!r}). Restore the file "
-                    "from a copy."
+                    f"{journal.path} is damaged: its event {event.seq} cannot have happened ({error!r}). Restore the "
+                    "file from a copy."
                 ) from error
         journal.confirm(since)
 
@@ -195,16 +194,17 @@ class LiveSession:
         vectors.trained[ticket] = model
         self._records.norms.add(change_norm(model, vectors.starts[ticket]))
 
-    def _record_input(self, row: Row) -> None:
+    def _record_input(self, event: Event) -> None:
         """Repeat what the session itself had recorded at an event of the journal."""
-        records, (_, time, kind, ticket, client, _, value, _, _) = self._records, row
-        if kind == REFUSED:
-            records.count_refusal(client, bool(value))
-        elif kind == LEAVE:
-            self._give_up_all(client)
-        elif kind in (REPORT, LOST):
-            records.close(ticket, client, time)
-            if kind == LOST:
+        records = self._records
+        if event.kind == REFUSED:
+            records.count_refusal(event.require_client(), event.is_fault)
+        elif event.kind == LEAVE:
+            self._give_up_all(event.require_client())
+        elif event.kind in (REPORT, LOST):
+            ticket, client = event.require_ticket(), event.require_client()
+            records.close(ticket, client, event.time)
+            if event.kind == LOST:
                 records.give_up(ticket, client)
 
     # ---- inputs ----------------------------------------------------------------------------------------------

@@ -21,10 +21,10 @@ import numpy as np
 
 from asyncfed.core.errors import JournalError
 from asyncfed.core.record import pack_rows, to_json, unpack_rows
+from asyncfed.store.events import Event
 from asyncfed.store.schema import (
     APPLICATION_ID,
     EVALUATION_COLUMNS,
-    EVENT_COLUMNS,
     KIND_NAMES,
     READABLE_VERSIONS,
     ROUND_COLUMNS,
@@ -187,7 +187,7 @@ class Journal:
         with _legible(self.path, "header"):
             return Header(self.path, {name: json.loads(value) for name, value in rows})
 
-    def event_rows(self, since: int = 0) -> Iterator[Row]:
+    def event_rows(self, since: int = 0) -> Iterator[Event]:
         """Committed events in order, with the text of their detail in place of its number.
 
         `since` is the number of the first one wanted: 0, or where a checkpoint was written.
@@ -195,14 +195,17 @@ class Journal:
         texts = {number: text for text, number in self._detail_ids.items()}
         for count, block in self._blocks(since):
             with _legible(self.path, "block of events"):
-                rows = [(*row, texts.get(detail)) for *row, detail in unpack_rows(block, count)]
-            yield from rows
+                rows = unpack_rows(block, count)
+                for row in rows:
+                    row[-1] = texts.get(row[-1])
+                events = list(map(Event._make, rows))
+            yield from events
 
     def event_columns(self) -> dict[str, list[Any]]:
         """All committed events by column, the kind by its name."""
         rows = list(self.event_rows())
         with _legible(self.path, "event"):
-            table: dict[str, list[Any]] = {name: [row[i] for row in rows] for i, name in enumerate(EVENT_COLUMNS)}
+            table: dict[str, list[Any]] = {name: [row[i] for row in rows] for i, name in enumerate(Event._fields)}
             table["kind"] = [KIND_NAMES[kind] for kind in table["kind"]]
         return table
 

@@ -9,7 +9,7 @@ READABLE_VERSIONS = (1, 2)  # version 1 had neither refused replies nor payloads
 DISPATCH, REPORT, MERGE, DROP, LOST, JOIN, LEAVE, STOP, REFUSED = range(9)
 KIND_NAMES = ("dispatch", "report", "merge", "drop", "lost", "join", "leave", "stop", "refused")
 
-# An event is a row (seq, time, kind, ticket, client, version, a, b, detail):
+# An event is a row (seq, time, kind, ticket, client, version, a, b, detail), read by name in `events.Event`:
 #
 #   kind      ticket  client  version            a                    b                     detail (interned JSON)
 #   dispatch  x       x       downloaded         -                    -                     the work
@@ -17,7 +17,7 @@ KIND_NAMES = ("dispatch", "report", "merge", "drop", "lost", "join", "leave", "s
 #   merge     x       x       after the merge    weight               keep                  payload, rule, end of round
 #             (several tickets: ticket, client, a are null and detail lists tickets and weights)
 #   drop      x       x       now                -                    -                     reason
-#   lost      x       x       now                seconds since out    energy, J             reason, if one is known
+#   lost      x       x       now                seconds since sent   energy, J             reason, if one is known
 #   join      -       x       now                examples             -                     -
 #   leave     -       x       now                -                    -                     reason, if one is known
 #   stop      -       -       now                -                    -                     reason
@@ -25,7 +25,6 @@ KIND_NAMES = ("dispatch", "report", "merge", "drop", "lost", "join", "leave", "s
 #
 # Events are stored in blocks, each of so many MessagePack arrays: one SQLite row per event would cost more than to
 # simulate it. `Journal.event_rows` reads them, `asyncfed export` writes them as CSV or Parquet.
-EVENT_COLUMNS = ("seq", "time", "kind", "ticket", "client", "version", "a", "b", "detail")
 
 ROUND_COLUMNS = (
     "round",

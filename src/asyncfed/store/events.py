@@ -1,0 +1,144 @@
+"""Events of a journal, read by name; and what they say together about each merge."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
+from typing import Any, NamedTuple
+
+from asyncfed.core.record import from_plain
+from asyncfed.core.types import Work
+from asyncfed.store.schema import DISPATCH, DROP, LOST, MERGE
+
+
+class Event(NamedTuple):
+    """One row of the journal: `seq`, `time` (s) and `kind`, then what that kind has (the table is in `schema`).
+
+    `a` and `b` are numbers whose meaning depends on the kind; the properties below give them their names. `detail` is
+    JSON. A property or `require_…` that the event's kind does not have, or that damage has removed, raises TypeError.
+    """
+
+    seq: int
+    time: float
+    kind: int
+    ticket: int | None
+    client: int | None
+    version: int
+    a: float | None
+    b: float | None
+    detail: str | None
+
+    def require_ticket(self) -> int:
+        """The ticket, of an event that must have one."""
+        if self.ticket is None:
+            raise TypeError("it has no ticket")
+        return self.ticket
+
+    def require_client(self) -> int:
+        """The client, of an event that must have one."""
+        if self.client is None:
+            raise TypeError("it has no client")
+        return self.client
+
+    @property
+    def duration(self) -> float:
+        """Seconds, of a report: of the work; of a loss: since the ticket was dispatched."""
+        return _number(self.a, "duration")
+
+    @property
+    def energy(self) -> float:
+        """Joules spent on computing, of a report or a loss."""
+        return _number(self.b, "energy")
+
+    @property
+    def weight(self) -> float:
+        """What the update counted, of a merge of a single ticket."""
+        return _number(self.a, "weight")
+
+    @property
+    def keep(self) -> float:
+        """What the model before the merge counted, of a merge."""
+        return _number(self.b, "keep")
+
+    @property
+    def num_examples(self) -> int:
+        """How many rows the client has, of a join."""
+        return int(_number(self.a, "number of examples"))
+
+    @property
+    def is_fault(self) -> bool:
+        """Whether the refusal counts as a fault of the client, of a refusal."""
+        return bool(_number(self.a, "mark of a fault"))
+
+    @property
+    def reason(self) -> str | None:
+        """Why, of a drop, loss, leave, stop or refusal; None if none is known."""
+        return None if self.detail is None else str(json.loads(self.detail))
+
+    def require_reason(self) -> str:
+        """The reason, of an event that must have one."""
+        if self.detail is None:
+            raise TypeError("it has no reason")
+        return str(json.loads(self.detail))
+
+    @property
+    def metrics(self) -> dict[str, float] | None:
+        """What the client measured, of a report; None if it measured nothing."""
+        return None if self.detail is None else dict(json.loads(self.detail))
+
+
+def _number(value: float | None, name: str) -> float:
+    if value is None:
+        raise TypeError(f"it has no {name}")
+    return value
+
+
+class RecordedUpdate(NamedTuple):
+    """One update of a merge: its ticket, its client, its weight and the work that it was the result of."""
+
+    ticket: int
+    client: int
+    weight: float
+    work: Work
+
+
+class RecordedMerge(NamedTuple):
+    """A merge as the journal records it. `rule` names what combined the updates (None: the weighted sum)."""
+
+    event: Event
+    updates: tuple[RecordedUpdate, ...]
+    rule: str | None
+    settings: Mapping[str, Any]
+
+
+def recorded_merges(events: Iterable[Event]) -> Iterator[RecordedMerge]:
+    """All merges in order, each with the clients and works of its tickets.
+
+    Args:
+        events: all events of a run from its first on; dispatches say whose a ticket is.
+    """
+    dispatched: dict[int, tuple[int, str]] = {}
+    work_of = cache(lambda text: from_plain(json.loads(text), Work))
+    form_of = cache(_decode_form)  # merges of one ticket mostly have the same text
+    for event in events:
+        if event.kind == DISPATCH:
+            dispatched[event.require_ticket()] = (event.require_client(), event.detail or "")
+        elif event.kind == MERGE:
+            single = event.ticket is not None
+            form = form_of(event.detail or "") if single else _decode_form(event.detail or "")
+            tickets, weights = ((event.ticket,), (event.weight,)) if single else (form["tickets"], form["weights"])
+            updates = []
+            for ticket, weight in zip(tickets, weights, strict=True):
+                client, work = dispatched.pop(ticket)
+                updates.append(RecordedUpdate(ticket, client, weight, work_of(work)))
+            yield RecordedMerge(event, tuple(updates), form["rule"], form["settings"])
+        elif event.kind in (DROP, LOST):
+            dispatched.pop(event.require_ticket(), None)
+
+
+def _decode_form(detail: str) -> dict[str, Any]:
+    """What a merge says of itself, with its rule's name and settings under names of their own."""
+    form = dict(json.loads(detail))
+    combiner = form.get("combiner") or {"name": None, "settings": ()}
+    return {**form, "rule": combiner["name"], "settings": dict(combiner["settings"])}

@@ -7,6 +7,7 @@ from scipy import stats
 from asyncfed.analysis.statistics import (
     geometric_band,
     geometric_interval,
+    independent_ratio,
     mean_interval,
     shared_grid,
     step_values,
@@ -116,3 +117,20 @@ def test_band_of_one_curve_has_no_width():
     band = geometric_band([np.array([1.0, 2.0])], [np.array([5.0, 4.0])], points=4)
     assert band.mean[-1] == pytest.approx(4.0)
     assert np.isnan(band.low).all()
+
+
+def test_the_ratio_of_independent_samples_has_welchs_interval():
+    ones, others = [1.0, 4.0, 2.0, 9.0], [3.0, 1.0, 2.0]
+    found = independent_ratio(ones, others)
+    theirs = stats.ttest_ind(np.log(ones), np.log(others), equal_var=False).confidence_interval(0.95)
+    assert np.log([found.low, found.high]) == pytest.approx([theirs.low, theirs.high])
+    assert found.mean == pytest.approx(np.exp(np.mean(np.log(ones)) - np.mean(np.log(others))))
+    assert found.n == 3
+
+
+def test_the_ratio_of_independent_samples_leaves_out_what_has_no_logarithm():
+    found = independent_ratio([2.0, 0.0, np.nan, 2.0], [1.0, 1.0])
+    assert (found.mean, found.low, found.high, found.n) == pytest.approx((2.0, 2.0, 2.0, 2))
+    alone = independent_ratio([2.0], [1.0, 4.0])
+    assert (alone.mean, alone.n) == (pytest.approx(1.0), 1)
+    assert np.isnan(alone.low)

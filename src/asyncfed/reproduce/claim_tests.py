@@ -43,6 +43,7 @@ class Assessment(NamedTuple):
 
 
 def delay_is_acceptable(study: Study, reading: Reading, figure: int) -> Assessment:
+    """The largest delay spread of a run; the paper names no limit."""
     line = study.line(figure, reading)
     largest = mean_interval([spread.max() for spread in line.columns("delay_spread")])
     staleness = max(float(column.max()) for column in line.columns("staleness_max"))
@@ -56,6 +57,7 @@ def delay_is_acceptable(study: Study, reading: Reading, figure: int) -> Assessme
 
 
 def reaches_the_optimum(study: Study, reading: Reading) -> Assessment:
+    """The objective at the end over the least possible one, limit `CLOSE_TO_OPTIMUM`."""
     ratios = []
     for experiment, run in study.line(2, reading).experiments():
         problem = experiment.problem()
@@ -75,6 +77,7 @@ WALL_CLOCK = {"published": "cumulative_longest", "text": "cumulative_spread"}
 
 
 def wall_clock_is_linear(study: Study, reading: Reading) -> Assessment:
+    """R² of a straight line through the cumulative wall-clock time, limit `NEARLY_LINEAR`."""
     found = mean_interval([linearity(y) for y in study.line(3, reading).columns(WALL_CLOCK[reading])])
     whose, words = ("scripts", "sum of longest") if reading == "published" else ("text", "sum of (longest - shortest)")
     return Assessment(
@@ -86,6 +89,7 @@ def wall_clock_is_linear(study: Study, reading: Reading) -> Assessment:
 
 
 def energy_follows_wall_clock(study: Study, reading: Reading) -> Assessment:
+    """The relative standard deviation of energy over wall-clock time along a run, limit `PROPORTIONAL`."""
     line = study.line(4, reading)
     if reading == "published":
         energies = line.columns("cumulative_longest")
@@ -107,6 +111,7 @@ def _after_start(y: np.ndarray) -> np.ndarray:
 
 
 def loss_decreases(study: Study, reading: Reading, figure: int) -> Assessment:
+    """The loss at the end over that of round 1, for the fraction that gains least; limit 1."""
     line = study.line(figure, reading)
     of_fractions = [line.losses(fraction) for fraction in line.arm.fractions]
     worst = [max(last_level(c.y) / c.y[0] for c in of_seed) for of_seed in zip(*of_fractions, strict=True)]
@@ -121,6 +126,7 @@ def loss_decreases(study: Study, reading: Reading, figure: int) -> Assessment:
 
 
 def more_clients_are_faster(study: Study, reading: Reading, figure: int) -> Assessment:
+    """Rounds that the highest fraction needs over those of the lowest one; limit 1."""
     line = study.line(figure, reading)
     high, low = line.highest, line.lowest
     per_round = geometric_interval(cost_ratios(line.losses(high), line.losses(low)))
@@ -135,6 +141,7 @@ def more_clients_are_faster(study: Study, reading: Reading, figure: int) -> Asse
 
 
 def few_clients_vary_more(study: Study, reading: Reading, figure: int) -> Assessment:
+    """Change of the loss from round to round with the lowest fraction over that with the highest; limit 1."""
     line = study.line(figure, reading)
     few, many = (_late_changes(line, (fraction,)) for fraction in (line.lowest, line.highest))
     published = _published_changes(line, line.lowest), _published_changes(line, line.highest)
@@ -185,6 +192,7 @@ def _more_variable(
 
 
 def synchronous_is_faster(study: Study, reading: Reading, figure: int) -> Assessment:
+    """Rounds that synchronous learning needs over those of AFL; limit 1."""
     sync, afl = study.line(figure, reading, "sync"), study.line(figure, reading)
     per_round = geometric_interval(cost_ratios(sync.averaged(), afl.averaged()))
     in_time = geometric_interval(cost_ratios(sync.averaged("elapsed"), afl.averaged("elapsed")))
@@ -198,6 +206,7 @@ def synchronous_is_faster(study: Study, reading: Reading, figure: int) -> Assess
 
 
 def settles_at_a_hundredth(study: Study, reading: Reading) -> Assessment:
+    """The mean squared error at the end of synchronous learning; up to twice 10⁻² counts as around it."""
     factor = 1.0 if reading == "published" else 2.0
     found = geometric_interval([factor * last_level(c.y) for c in study.line(6, reading, "sync").averaged()])
     verdict = below(found, 2 * 0.01)  # within a factor of two counts as around
@@ -210,6 +219,7 @@ def settles_at_a_hundredth(study: Study, reading: Reading) -> Assessment:
 
 
 def matches_after_200_rounds(study: Study, reading: Reading) -> Assessment:
+    """The round from which AFL's loss stays within 10 % of that of synchronous learning; up to 300 counts."""
     sync, afl = study.line(6, reading, "sync"), study.line(6, reading)
     rounds = [matching_round(a.y, s.y) for a, s in zip(afl.averaged(), sync.averaged(), strict=True)]
     found, limit = mean_interval(rounds), 300 / afl.runs.shorter
@@ -226,6 +236,7 @@ def matches_after_200_rounds(study: Study, reading: Reading) -> Assessment:
 
 
 def afl_varies_more(study: Study, reading: Reading, figure: int) -> Assessment:
+    """Change of AFL's loss from round to round over that of synchronous learning; limit 1."""
     afl, sync = study.line(figure, reading), study.line(figure, reading, "sync")
     fractions = afl.arm.fractions
     return _more_variable(
@@ -239,6 +250,7 @@ def afl_varies_more(study: Study, reading: Reading, figure: int) -> Assessment:
 
 
 def svm_is_more_sensitive(study: Study, reading: Reading) -> Assessment:
+    """Growth of the SVM's loss with the delays over that of the regression's; limit 1."""
     worse = {}
     for line in study.panel(15, 0):
         levels = swept(line.arm, line.panel.y, line.runs)
@@ -256,6 +268,7 @@ def svm_is_more_sensitive(study: Study, reading: Reading) -> Assessment:
 
 
 def svm_settles(study: Study, reading: Reading) -> Assessment:
+    """The loss at the end over that of rounds 250 to 300, limit `SETTLED`."""
     line = study.line(8, reading)
     begin, end = 250 // line.runs.shorter, 300 // line.runs.shorter
     ratios = [last_level(c.y) / float(np.exp(np.mean(np.log(c.y[begin:end])))) for c in line.losses(line.lowest)]
@@ -269,6 +282,7 @@ def svm_settles(study: Study, reading: Reading) -> Assessment:
 
 
 def fluctuations_persist(study: Study, reading: Reading) -> Assessment:
+    """The relative change of the loss from round to round in the second half, limit `NOTICEABLE`."""
     line = study.line(8, reading)
     found = geometric_interval(_late_changes(line, (line.lowest,)))
     published = _published_changes(line, line.lowest)
@@ -284,6 +298,7 @@ def fluctuations_persist(study: Study, reading: Reading) -> Assessment:
 
 
 def fluctuations_grow(study: Study, reading: Reading) -> Assessment:
+    """The relative change from round to round in the last quarter over that in the second; limit 1."""
     found = geometric_interval([growth_of_variability(curve.y) for curve in study.line(9, reading).averaged()])
     return Assessment(
         found,
@@ -294,6 +309,7 @@ def fluctuations_grow(study: Study, reading: Reading) -> Assessment:
 
 
 def afl_ends_higher(study: Study, reading: Reading) -> Assessment:
+    """AFL's loss at the end over that of synchronous learning; limit 1."""
     sync, afl = study.line(10, reading, "sync"), study.line(10, reading)
     pairs = zip(afl.averaged(), sync.averaged(), strict=True)
     found = geometric_interval([last_level(a.y) / last_level(s.y) for a, s in pairs])
@@ -306,6 +322,7 @@ def afl_ends_higher(study: Study, reading: Reading) -> Assessment:
 
 
 def afl_is_faster_in_time(study: Study, reading: Reading, panel: int) -> Assessment:
+    """Virtual time that AFL needs over that of synchronous learning, at the same rate; limit 1."""
     lines = {line.arm.strategy: line for line in study.panel(11, panel)}
     fraction = lines["sync"].lowest
 
@@ -324,6 +341,7 @@ def afl_is_faster_in_time(study: Study, reading: Reading, panel: int) -> Assessm
 
 
 def split_is_non_iid(study: Study, reading: Reading) -> Assessment:
+    """The share of data sets in which a test finds that the published split is not random; limit one half."""
     lines = [panel[0] for panel in (study.panel(14, 0), study.panel(14, 1))]
     different = [
         any(test.differs for test in experiment.measure_heterogeneity().tests)
@@ -341,6 +359,7 @@ def split_is_non_iid(study: Study, reading: Reading) -> Assessment:
 
 
 def participation_is_fair(study: Study, reading: Reading) -> Assessment:
+    """Merges of the fastest third of the clients over those of the slowest third, limit `FAIR`."""
     line = study.panel(16, 0)[0]
     ratios = []
     for experiment, run in line.experiments():

@@ -78,6 +78,7 @@ def growth_of_variability(loss: np.ndarray) -> float:
 
 
 def second_half(loss: np.ndarray) -> np.ndarray:
+    """The losses of the second half of the rounds."""
     return loss[len(loss) // 2 :]
 
 

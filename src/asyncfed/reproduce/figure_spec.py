@@ -118,9 +118,11 @@ class FigureSpec(Config):
 
     @property
     def number(self) -> int:
+        """The number in its name."""
         return int(self.name.split("_")[0])
 
     def seeds(self, asked: int) -> range:
+        """The seeds of this figure if so many are asked for."""
         return range(asked if self.most_seeds is None else min(asked, self.most_seeds))
 
     def experiments(self, asked_seeds: int, shorter: int) -> list[Experiment]:

@@ -30,9 +30,11 @@ class Runs:
         self.shorter = shorter
 
     def of(self, arm: Arm, fraction: float, value: Any = None) -> list[CachedRun]:
+        """The runs of an arm with one fraction and varied value, seed by seed."""
         return [self.cache[arm.experiment(fraction, seed, value, self.shorter)] for seed in self.seeds]
 
     def curves(self, arm: Arm, fraction: float, column: str, x: str = "round") -> list[Curve]:
+        """A column of these runs against an axis, seed by seed."""
         return [curve_of(run.outcome, column, x, arm.scale) for run in self.of(arm, fraction)]
 
     def averaged(self, arm: Arm, column: str, x: str = "round") -> list[Curve]:
@@ -42,6 +44,7 @@ class Runs:
 
 
 def figure_data(spec: FigureSpec, runs: Runs, rerun: str) -> FigureData:
+    """What is drawn: the panels of a figure, from its runs; `rerun` is the command that makes it again."""
     panels = tuple(_PANELS[panel.shows](panel, runs) for panel in spec.panels)
     return FigureData(name=spec.name, title=spec.title, caption=spec.caption, panels=panels, rerun=rerun)
 

@@ -26,18 +26,22 @@ class Findings:
         self.figures = {figure_number(figure.name): figure for figure in figures}
 
     def finding(self, claim: str, reading: Reading) -> Mapping[str, Any]:
+        """What was found about a claim in one reading."""
         for found in self.entries:
             if (found["id"], found["reading"]) == (claim, reading):
                 return found
         raise incomplete(f'no verdict on "{claim}" in the reading {reading}')
 
     def number(self, claim: str, reading: Reading) -> str:
+        """Its number with its unit."""
         return number_words(self.finding(claim, reading))
 
     def reason(self, claim: str, reading: Reading) -> str:
+        """Its reason, in words."""
         return str(self.finding(claim, reading)["reason"])
 
     def figure(self, number: int) -> FigureData:
+        """The data of a figure, by its number."""
         if number not in self.figures:
             raise incomplete(f"no figure {number}")
         return self.figures[number]
@@ -56,10 +60,12 @@ class Findings:
 
 
 def figure_number(name: str) -> int:
+    """The number of a figure, from its name."""
     return int(name.split("_")[0])
 
 
 def incomplete(what: str) -> ConfigError:
+    """The error for a reproduction that lacks something."""
     return ConfigError(
         f"The reproduction has {what}, and the summary covers all of it. Run `asyncfed reproduce` without --only, "
         "with this version of AsyncFed."
@@ -67,6 +73,7 @@ def incomplete(what: str) -> ConfigError:
 
 
 def number_words(found: Mapping[str, Any]) -> str:
+    """The number with its unit, as it is printed."""
     if found["number"] is None:
         return "no number"
     unit = "×" if found["unit"] == "x" else f" {found['unit']}" if found["unit"] else ""
@@ -83,4 +90,5 @@ def digits(value: float) -> str:
 
 
 def value_words(value: float | None) -> str:
+    """A value as it is printed; None is one that diverged."""
     return "diverged" if value is None else format_number(value)

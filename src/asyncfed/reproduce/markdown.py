@@ -9,10 +9,12 @@ WIDTH = 120
 
 
 def wrapped(text: str) -> str:
+    """A paragraph in lines of at most `WIDTH` characters."""
     return fill(text, WIDTH, break_long_words=False, break_on_hyphens=False)
 
 
 def bullets(items: Iterable[str]) -> str:
+    """A list, wrapped likewise."""
     return "\n".join(
         fill(f"- {item}", WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
         for item in items

@@ -292,6 +292,7 @@ def summary_of(folder: Path) -> str:
 
 
 def main() -> None:
+    """Print the summary of the folder that is named on the command line."""
     if len(sys.argv) != 2:
         sys.exit("usage: python -m asyncfed.reproduce.paper_page FOLDER, the --out of `asyncfed reproduce`")
     try:

@@ -62,6 +62,7 @@ class Reproduction:
         return [experiment for experiment in self.experiments.values() if experiment not in self.cache]
 
     def runs_of(self, figure: FigureSpec) -> Runs:
+        """The runs that a figure is drawn from."""
         return Runs(self.cache, figure.seeds(self.seeds), self.shorter)
 
     def command(self, figure: FigureSpec | None = None) -> str:

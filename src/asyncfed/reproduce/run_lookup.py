@@ -33,10 +33,12 @@ class Line(NamedTuple):
 
     @property
     def lowest(self) -> float:
+        """The lowest client fraction."""
         return min(self.arm.fractions)
 
     @property
     def highest(self) -> float:
+        """The highest client fraction."""
         return max(self.arm.fractions)
 
     def losses(self, fraction: float, x: str = "round") -> list[Curve]:
@@ -65,6 +67,7 @@ class Study:
         self._figures = figures
 
     def name(self, figure: int) -> str:
+        """The name of a figure, by its number."""
         return self._figures[figure][0].name
 
     def line(self, figure: int, reading: Reading, mode: Mode = "afl") -> Line:

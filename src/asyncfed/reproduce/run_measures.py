@@ -31,6 +31,7 @@ def last_objective(experiment: Experiment, run: CachedRun) -> float:
 
 
 def largest_staleness(experiment: Experiment, run: CachedRun) -> float:
+    """The largest staleness of a merged update."""
     return float(np.max(run.outcome.rounds["staleness_max"], initial=0.0))
 
 
@@ -53,6 +54,7 @@ def weighted_optimum(experiment: Experiment, shares: np.ndarray) -> np.ndarray:
 
 
 def equal_optimum(experiment: Experiment) -> np.ndarray:
+    """The minimiser of the objective in which all clients count equally."""
     crowd = experiment.count_clients()
     return weighted_optimum(experiment, np.full(crowd, 1.0 / crowd))
 
@@ -76,6 +78,7 @@ def optimum_shift(experiment: Experiment, run: CachedRun) -> float:
 
 
 def distance_to_equal_optimum(experiment: Experiment, run: CachedRun) -> float:
+    """How far the final model is from `equal_optimum`."""
     return float(np.linalg.norm(run.params - equal_optimum(experiment)))
 
 
@@ -88,6 +91,7 @@ MEASURES: dict[str, Measure] = {
 
 
 def measure_named(name: str) -> Measure:
+    """The measure of this name; a `ConfigError` suggests the nearest one."""
     if name not in MEASURES:
         raise ConfigError(f'There is no measure "{name}". {did_you_mean(name, MEASURES)}')
     return MEASURES[name]

@@ -1,4 +1,4 @@
-"""Sixteen airlines foretell how late their flights arrive, and keep their flights to themselves.
+"""Sixteen airlines predict how late their flights arrive, and keep their flights to themselves.
 
     python examples/flights_by_carrier.py
 

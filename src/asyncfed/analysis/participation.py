@@ -1,4 +1,4 @@
-"""Fast clients: how often each will be merged, foretold from an experiment; and what that did, read from a run."""
+"""Fast clients: how often each will be merged, predicted from an experiment; and its effect, read from a run."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ class Merges(NamedTuple):
 
 
 def bias_of_run(run: RecordedRun, problem: Linear | None = None) -> Bias:
-    """How unevenly the clients of a run were heard, and where that leads; pass `problem` if the run was given one."""
+    """How unevenly the clients of a run were merged, and where that leads; pass `problem` if the run was given one."""
     built = run.experiment.problem() if problem is None else problem
     best = built.optimum()
     if best is None:
@@ -131,7 +131,9 @@ def bias_of_run(run: RecordedRun, problem: Linear | None = None) -> Bias:
         )
     merges = merges_of(run, built.num_examples)
     if not len(merges.clients):
-        raise ConfigError(f"{run.path} holds no merge yet, so nobody was heard; let the run go on first.")
+        raise ConfigError(
+            f"{run.path} holds no merge yet, so there is no participation to measure; let the run go on first."
+        )
     weight = effective_weights(merges.clients, merges.weights, built.num_clients, merges.steps)
     objective = LinearData.of_problem(built).objective(weight)
     applies, why = _follows_the_weights(merges)

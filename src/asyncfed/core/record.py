@@ -128,6 +128,6 @@ def _decoder(kind: Any) -> msgspec.msgpack.Decoder[Any]:
 
 
 def unpack_rows(packed: bytes, count: int) -> list[list[Any]]:
-    """The inverse of `pack_rows`, told how many rows there are."""
+    """The inverse of `pack_rows`; `count` is how many rows there are."""
     rows: list[list[Any]] = msgspec.msgpack.decode(b"\xdd" + count.to_bytes(4, "big") + packed)
     return rows

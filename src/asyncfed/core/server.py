@@ -154,7 +154,7 @@ class Server:
         return self._carry_out(actions)
 
     def leave(self, client: int) -> list[Output]:
-        """A client is gone: the strategy is told, then the client's tickets in flight are lost, one by one.
+        """A client is gone: the strategy is asked first, then the client's tickets in flight are lost, one by one.
 
         What it reported before stays valid.
         """

@@ -1,4 +1,4 @@
-"""The values that the server, the strategies and the engines hand each other."""
+"""The values that the server, the strategies and the engines exchange."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ WhenStale: TypeAlias = Literal["drop", "damp", "wait"]
 
 
 def check_bound(max_staleness: int | None, when_stale: WhenStale) -> None:
-    """Refuse a bound below 0, and a way to deal with stale updates where there is no bound."""
+    """Refuse a bound below 0, and a `when_stale` where there is no bound."""
     if max_staleness is None and when_stale != "drop":
         raise ConfigError(
             f'strategy.when_stale is "{when_stale}" without a bound; set strategy.max_staleness (0 or more).'
@@ -51,7 +51,7 @@ class BoundedStaleness(Wrapper, Config, tag_field="kind", tag="bounded_staleness
     Args:
         strategy: the strategy that is wrapped.
         max_staleness: the bound, in versions, 0 or more.
-        when_stale: "drop" forgets an update above the bound, and the wrapped strategy is told that its ticket was lost;
+        when_stale: "drop" forgets an update above the bound, and for the wrapped strategy its ticket is lost;
             "damp" multiplies its weight by `damping(staleness - max_staleness)`; "wait" hands updates to the wrapped
             strategy only when no ticket in flight would exceed the bound by the merge.
         damping: the discount of "damp".

@@ -20,7 +20,7 @@ def csv(tmp_path):
     return tmp_path / "table.csv"
 
 
-def test_kinds_are_told_by_the_values(csv):
+def test_kinds_follow_from_the_values(csv):
     table = read(csv, "n,b,d,c,z\n1,true,2013-01-02,x,NA\n2.5,False,1970-01-01T12:00,y,\nNA,,,?,NA\n")
     assert [column.kind for column in table.columns.values()] == ["number", "boolean", "date", "category", "number"]
     np.testing.assert_array_equal(table["n"].values, [1.0, 2.5, np.nan])

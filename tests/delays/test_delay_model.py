@@ -48,10 +48,10 @@ WORK = Work()
 
 @settings(max_examples=30)
 @given(st.permutations([(client, ticket) for client in (0, 3, 12) for ticket in (0, 1, 9)]), st.integers(0, 2**32))
-def test_a_timing_does_not_depend_on_what_was_asked_before(asked: list[tuple[int, int]], seed: int) -> None:
+def test_a_timing_does_not_depend_on_earlier_calls(calls: list[tuple[int, int]], seed: int) -> None:
     model = EVERYTHING.bind(num_clients=10, seed=seed)
-    in_this_order = {pair: model.timing(*pair, WORK, 50) for pair in asked}
-    for client, ticket in asked:
+    in_this_order = {pair: model.timing(*pair, WORK, 50) for pair in calls}
+    for client, ticket in calls:
         assert EVERYTHING.bind(10, seed).timing(client, ticket, WORK, 50) == in_this_order[client, ticket]
 
 

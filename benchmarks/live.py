@@ -1,4 +1,4 @@
-"""How many updates a second a live server takes in: real processes, next to nothing to train, a journal on disk."""
+"""How many updates a second a live server merges: real processes, next to nothing to train, a journal on disk."""
 
 from __future__ import annotations
 

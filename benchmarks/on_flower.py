@@ -31,18 +31,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--nodes", type=int, default=1)
     parser.add_argument("--updates", type=int, default=8)
-    asked = parser.parse_args()
+    options = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
         app = Path(scratch) / "overhead"
-        write_app(app, asked.nodes)
+        write_app(app, options.nodes)
         description = app / "experiment.toml"
-        budget = f"updates = {asked.updates * asked.nodes}"
+        budget = f"updates = {options.updates * options.nodes}"
         description.write_text(description.read_text().replace("rounds = 10", budget))
-        with federation(Path(scratch) / "federation", asked.nodes) as here:
+        with federation(Path(scratch) / "federation", options.nodes) as started:
             for prefetch in (1, 2):
-                file = here.folder / f"prefetch-{prefetch}.sqlite"
-                here.flwr("run", str(app), CONNECTION, "--stream", "-c", f'prefetch={prefetch} journal="{file}"')
-                print(f"{asked.nodes} nodes, prefetch {prefetch}: {seconds_per_update(file):.1f} s an update of a node")
+                file = started.folder / f"prefetch-{prefetch}.sqlite"
+                started.flwr("run", str(app), CONNECTION, "--stream", "-c", f'prefetch={prefetch} journal="{file}"')
+                seconds = seconds_per_update(file)
+                print(f"{options.nodes} nodes, prefetch {prefetch}: {seconds:.1f} s an update of a node")
 
 
 if __name__ == "__main__":

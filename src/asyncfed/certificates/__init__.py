@@ -4,8 +4,8 @@ from asyncfed.certificates.certificate import (
     Certificate,
     certificate_of,
     certify,
-    is_the_papers,
+    is_paper_regression,
     with_theory_rate,
 )
 
-__all__ = ["Certificate", "certificate_of", "certify", "is_the_papers", "with_theory_rate"]
+__all__ = ["Certificate", "certificate_of", "certify", "is_paper_regression", "with_theory_rate"]

@@ -97,7 +97,7 @@ class Certificate:
         return admissible(self.guarantees)
 
 
-def is_the_papers(certificate: Certificate) -> bool:
+def is_paper_regression(certificate: Certificate) -> bool:
     """Whether it is about the paper's regression, of whose own data more can be said."""
     return certificate.experiment.data == PaperRegression()
 

@@ -78,7 +78,7 @@ def certify(
         with counting_bar(console, "runs", seeds) as watch:
             certificate = certificates.certify(chosen, seeds=seeds, threads=threads, watch=watch)
     console.print(certificate_text(certificate, why))
-    if certificates.is_the_papers(certificate):
+    if certificates.is_paper_regression(certificate):
         console.print(paper_sentence())
     console.print(client_influence_text(certificate.client_influence))
     if certificate.runs:

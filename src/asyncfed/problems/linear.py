@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, lru_cache
 from hashlib import sha256
 from math import isfinite
@@ -397,11 +397,15 @@ class Linear:
         settings = (self._code, model.l2, model.penalize_bias, model.fit_bias, self._width)
         return LocalSgd(self._x, self._y, self._offsets, *settings)
 
-    def _sums(self, x: Array, y: Array, offsets: Array, params: Array, threads: int = 1) -> tuple[Array, Array]:
-        """Of rows `offsets[i]` up to `offsets[i + 1]`: the sum of their losses and the number of right answers."""
+    @cached_property
+    def _client_sums(self) -> Callable[..., tuple[Array, Array]]:
         from asyncfed.kernels.client_losses import client_losses
 
-        return client_losses(x, y, offsets, params, self._code, threads, self._width)
+        return client_losses
+
+    def _sums(self, x: Array, y: Array, offsets: Array, params: Array, threads: int = 1) -> tuple[Array, Array]:
+        """Of rows `offsets[i]` up to `offsets[i + 1]`: the sum of their losses and the number of right answers."""
+        return self._client_sums(x, y, offsets, params, self._code, threads, self._width)
 
     def _penalty_value(self, params: Array) -> float:
         if self.model.l2 == 0:

@@ -109,10 +109,12 @@ class LatestAverage:
         settings: Sequence[tuple[str, Any]],
     ) -> tuple[np.ndarray, LatestMemory, dict[str, float]]:
         """Move the slots of these clients, and the mean with them."""
-        (_, shares), (_, total), (_, forget), *more = settings
-        anew = total != memory.total
-        if more:
-            memory.begin_at(params, more[0][1])
+        if len(settings) == 3:
+            (_, shares), (_, total), (_, forget) = settings
+            anew = total != memory.total
+        else:
+            (_, shares), (_, total), (_, forget), (_, joined) = settings
+            memory.begin_at(params, joined)
             anew = True
         memory.total = total
         memory.merges_left -= 1

@@ -180,7 +180,7 @@ def test_from_the_command_line(cli, labelled, tmp_path):
 def test_on_the_report_page(cli, labelled, tmp_path, monkeypatch):
     pytest.importorskip("plotly")
     monkeypatch.setattr(
-        "asyncfed.report.page.html_page._drawn", lambda figure: b""
+        "asyncfed.report.page.html_page._draw_png", lambda figure: b""
     )  # how it looks in print is tested elsewhere
     page = tmp_path / "page.html"
     assert cli("report", labelled, "--out", page).code == 0
@@ -225,7 +225,7 @@ def test_data_that_the_file_does_not_describe_are_asked_for(two_worlds, tmp_path
 
 def test_a_report_does_not_describe_data_that_were_not_used(cli, two_worlds, tmp_path, monkeypatch):
     pytest.importorskip("plotly")
-    monkeypatch.setattr("asyncfed.report.page.html_page._drawn", lambda figure: b"")
+    monkeypatch.setattr("asyncfed.report.page.html_page._draw_png", lambda figure: b"")
     path, page = tmp_path / "run.sqlite", tmp_path / "page.html"
     experiment = af.Experiment(num_clients=8, strategy=fedasync(), budget=Budget(rounds=2))
     af.run(experiment, problem=two_worlds, out=path).journal.close()

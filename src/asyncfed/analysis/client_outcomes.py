@@ -1,4 +1,4 @@
-"""How a run served each client: the common model on the client's own rows, against what it could have had alone."""
+"""Each client's loss under the common model, on its own rows, beside that of a model trained on its rows alone."""
 
 from __future__ import annotations
 
@@ -105,10 +105,10 @@ def _optimum(problem: ScoringProblem, client: int) -> np.ndarray | None:
 
 
 def effective_weights(events: Iterable[Event], num_clients: int) -> np.ndarray:
-    """Each client's share of all weights that merges gave, by the journal: what the objective minimised leans to.
+    """Each client's share of all weights that merges gave, by the journal: its weight in what is minimised.
 
-    Where every client's latest model is averaged (`latest_average`), a client that was heard has its weight in that
-    average, however often it was heard.
+    Where every client's latest model is averaged (`latest_average`), a client has its weight in that average
+    after its first merge, however many follow.
     """
     given, latest = np.zeros(num_clients), np.zeros(num_clients)
     for merge in recorded_merges(events):

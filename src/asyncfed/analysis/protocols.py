@@ -16,7 +16,7 @@ AXES: tuple[Axis, ...] = get_args(Axis)
 
 
 class ReportedRun(Protocol):
-    """A run, as its journal tells it."""
+    """A run, as it is recorded in its journal."""
 
     @property
     def header(self) -> dict[str, Any]: ...

@@ -14,6 +14,7 @@ from asyncfed.cli.output import console, print_line, print_stopped, save_figure
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from asyncfed.certificates import Certificate
     from asyncfed.reproduce.verdicts import Finding
 
 
@@ -71,6 +72,7 @@ def certify(
     from asyncfed.report.terminal.certificate_text import certificate_text, client_influence_text
     from asyncfed.report.terminal.progress import counting_bar
 
+    certificate: Certificate
     if options.experiment.endswith(".sqlite"):
         certificate = load(Path(options.experiment)).certificate()
     else:

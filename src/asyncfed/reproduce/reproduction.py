@@ -135,8 +135,8 @@ def write_results(reproduction: Reproduction, workers: Pool) -> Written:
     _write_json(out / "settings.json", settings)
     for job in drawing:
         job.result()
-    pictures = {figure.name: (out / "figures" / f"{figure.name}.png").read_bytes() for figure in figures}
-    page = write_page(out, TITLE, [to_plain(finding) for finding in findings], figures, settings, pictures=pictures)
+    images = {figure.name: (out / "figures" / f"{figure.name}.png").read_bytes() for figure in figures}
+    page = write_page(out, TITLE, [to_plain(finding) for finding in findings], figures, settings, images=images)
     return Written(page, findings, figures)
 
 

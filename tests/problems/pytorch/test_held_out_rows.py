@@ -249,7 +249,7 @@ def test_the_report_page_of_a_torch_run(tmp_path, monkeypatch):
     pytest.importorskip("plotly")
     from asyncfed.report.page.run_page import RunDescription, write_run_page
 
-    monkeypatch.setattr("asyncfed.report.page.html_page._drawn", lambda figure: b"")
+    monkeypatch.setattr("asyncfed.report.page.html_page._draw_png", lambda figure: b"")
     run = af.run(experiment(), problem=named_problem())
     told = RunDescription(run, af.to_toml(run.experiment), "", run.sha256, run.known_clients)
     text = write_run_page(tmp_path / "page.html", [told]).read_text()

@@ -121,7 +121,7 @@ def test_the_data_are_those_of_the_figures_to_six_digits(seen, made_figures):
 
 def test_a_picture_that_is_given_is_not_drawn_again(made_figures, tmp_path):
     pictures = {figure.name: b"PNG of " + figure.name.encode() for figure in made_figures}
-    seen = Seen(write_page(tmp_path, "T", [], made_figures, {}, pictures=pictures).read_text())
+    seen = Seen(write_page(tmp_path, "T", [], made_figures, {}, images=pictures).read_text())
     shown = [base64.b64decode(a["src"].partition(",")[2]) for a in seen.of("img")]
     assert shown == list(pictures.values())
 

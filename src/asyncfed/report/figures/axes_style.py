@@ -26,9 +26,9 @@ class NotebookFigure(Figure):
     """A figure that notebooks show by themselves, without pyplot."""
 
     def _repr_png_(self) -> bytes:
-        picture = BytesIO()
-        self.savefig(picture, format="png")
-        return picture.getvalue()
+        image = BytesIO()
+        self.savefig(image, format="png")
+        return image.getvalue()
 
 
 def new_figure(size: tuple[float, float]) -> NotebookFigure:

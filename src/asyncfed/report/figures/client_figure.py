@@ -19,7 +19,7 @@ MOST_RUNS = 4
 
 
 class DrawableClientTable(ClientTable):
-    """A table of clients that draws itself, for those who type `run.clients.plot()`."""
+    """A table of clients with a method that draws it: `run.clients.plot()`."""
 
     def plot(self) -> Figure:
         """A Matplotlib figure: each client's loss under the common model and alone, the smallest first."""

@@ -33,7 +33,7 @@ LETTERS_PER_INCH = 16.0
 
 
 def draw_figure(figure: FigureData) -> Figure:
-    """Up to four panels, side by side or two by two, with one legend below; a panel's note stands under it.
+    """Up to four panels, side by side or two by two, with one legend below; a panel's note is written under it.
 
     Lines have bands, points and bars have whiskers, where `low` and `high` are given.
     """

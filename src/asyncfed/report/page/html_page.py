@@ -1,6 +1,6 @@
 """The report: one self-contained HTML page with verdicts, interactive figures, settings and how to rerun.
 
-The only place that imports plotly, and only for the script it brings along, which is put into the page.
+The only place that imports plotly, and only for its script, which is put into the page.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ def write_page(
     figures: Sequence[FigureData],
     settings: Mapping[str, Any],
     tables: Mapping[str, Sequence[Mapping[str, Any]]] | None = None,
-    pictures: Mapping[str, bytes] | None = None,
+    images: Mapping[str, bytes] | None = None,
 ) -> Path:
-    """Write the page to `out`, or to `out`/report.html if `out` does not end in .html, and answer with its path.
+    """Write the page to `out`, or to `out`/report.html if `out` does not end in .html, and return its path.
 
     A verdict has the keys id, claim, statistic, number, low, high, unit, verdict, reason, figure (a figure's name)
     and reading; what is missing or None is left out. `tables` are rows shown above the figures, by title. Each item
     of `settings` becomes a section that can be opened: a text as it is, a mapping or a list of mappings as a table.
-    `pictures` are PNG files of the printed figures, by name; those that are not given are drawn.
+    `images` are PNG files of the printed figures, by name; those that are not given are drawn.
     """
     _check_names(verdicts, figures)
     page = Template(_asset("page.html")).substitute(
@@ -52,7 +52,7 @@ def write_page(
         verdicts=parts.verdict_table(verdicts, figures),
         tables="\n".join(parts.titled_table(name, rows) for name, rows in (tables or {}).items()),
         contents=parts.contents(figures),
-        figures="\n".join(parts.figure_section(f, _static_image(f, pictures or {})) for f in figures),
+        figures="\n".join(parts.figure_section(f, _static_image(f, images or {})) for f in figures),
         settings=parts.settings_sections(settings),
         data=_embedded([_page_data(figure) for figure in figures]),
     )
@@ -76,7 +76,7 @@ def _check_names(verdicts: Sequence[Mapping[str, Any]], figures: Sequence[Figure
 
 
 def plotly_script() -> str:
-    """What draws the figures, to be put into the page. Ask for it before long work whose end is a page."""
+    """The script that draws the figures in the page. Call it before long work that ends in a page, to fail early."""
     try:
         from plotly.offline import get_plotlyjs
     except ImportError as error:
@@ -88,13 +88,13 @@ def _asset(name: str) -> str:
     return (files("asyncfed.report.page") / "assets" / name).read_text(encoding="utf-8")
 
 
-def _static_image(figure: FigureData, pictures: Mapping[str, bytes]) -> str:
+def _static_image(figure: FigureData, images: Mapping[str, bytes]) -> str:
     """The printed figure as a data address, for print and for browsers without scripts."""
-    picture = pictures[figure.name] if figure.name in pictures else _drawn(figure)
-    return "data:image/png;base64," + base64.b64encode(picture).decode()
+    image = images[figure.name] if figure.name in images else _draw_png(figure)
+    return "data:image/png;base64," + base64.b64encode(image).decode()
 
 
-def _drawn(figure: FigureData) -> bytes:
+def _draw_png(figure: FigureData) -> bytes:
     file = BytesIO()
     draw_figure(figure).savefig(file, format="png", dpi=STATIC_DOTS_PER_INCH)
     return file.getvalue()
@@ -128,5 +128,5 @@ def _rounded(values: tuple[float | None, ...]) -> list[float | None]:
 
 
 def _embedded(value: Any) -> str:
-    """JSON that cannot end the script element it stands in."""
+    """JSON that cannot end the script element around it."""
     return json.dumps(value, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")

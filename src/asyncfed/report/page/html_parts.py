@@ -101,7 +101,7 @@ def contents(figures: Sequence[FigureData]) -> str:
 
 
 def figure_section(figure: FigureData, image: str) -> str:
-    """Title, caption, buttons, a place for each plot, the printed picture, notes and how to make it again."""
+    """Title, caption, buttons, a place for each plot, the printed figure, notes and the command that makes it again."""
     name, title = text(figure.name), text(figure.title)
     plots = "".join(
         f'<div><h3>{text(panel.title)}</h3><div class="plot" role="img" aria-label="{text(panel.title)}: '

@@ -1,4 +1,4 @@
-"""The report page of one or several runs, each told by its journal and by what its experiment says of itself."""
+"""The report page of one or several runs, from their journals and their experiments."""
 
 from __future__ import annotations
 
@@ -20,7 +20,15 @@ from asyncfed.report.units import format_quantity
 
 @dataclass(frozen=True)
 class RunDescription:
-    """A run, its experiment as TOML, a sentence on how different its clients' data are, its digests and its clients."""
+    """A run and what the page says about it.
+
+    Args:
+        run: the run.
+        toml: its experiment, as TOML.
+        heterogeneity: a sentence on how different its clients' data are.
+        sha256: its digests by name.
+        clients: the table of its clients, if the data are known.
+    """
 
     run: ReportedRun
     toml: str
@@ -29,19 +37,19 @@ class RunDescription:
     clients: ClientTable | None = None
 
 
-def write_run_page(out: Path, told: Sequence[RunDescription], rerun: str = "") -> Path:
+def write_run_page(out: Path, described: Sequence[RunDescription], rerun: str = "") -> Path:
     """Write the page of these runs: how each ended, what it cost, figures, settings and digests."""
-    if not told:
+    if not described:
         raise ConfigError("there are no runs to report on; name at least one run's file.")
-    named = dict(zip(_labels([each.run for each in told]), told, strict=True))
+    named = dict(zip(_labels([each.run for each in described]), described, strict=True))
     runs = {label: each.run for label, each in named.items()}
-    served = {label: each.clients for label, each in named.items() if each.clients is not None}
+    clients = {label: each.clients for label, each in named.items() if each.clients is not None}
     names = ", ".join(dict.fromkeys(str(run.header["experiment"]["name"]) for run in runs.values()))
     return write_page(
         out,
-        f"A run of {names}" if len(told) == 1 else f"{len(told)} runs of {names}",
+        f"A run of {names}" if len(described) == 1 else f"{len(described)} runs of {names}",
         [_verdict(label, run) for label, run in runs.items()],
-        [*run_figures(runs, rerun), *([client_figure(served, rerun)] if served else [])],
+        [*run_figures(runs, rerun), *([client_figure(clients, rerun)] if clients else [])],
         {
             "Versions and digests": {
                 label: {"asyncfed": each.run.header.get("asyncfed", "unknown"), **each.sha256}
@@ -50,8 +58,8 @@ def write_run_page(out: Path, told: Sequence[RunDescription], rerun: str = "") -
             **{f"Settings of {label} (TOML)": each.toml for label, each in named.items()},
         },
         {
-            "What the runs came to": [_row(label, each) for label, each in named.items()],
-            **{f"How {label} serves its clients": _client_rows(table) for label, table in served.items()},
+            "Results": [_row(label, each) for label, each in named.items()],
+            **{title: rows for label, table in clients.items() for title, rows in _client_tables(label, table).items()},
         },
     )
 
@@ -80,8 +88,8 @@ def _verdict(label: str, run: ReportedRun) -> dict[str, Any]:
     }
 
 
-def _row(label: str, told: RunDescription) -> dict[str, Any]:
-    run, row = told.run, {"run": label}
+def _row(label: str, described: RunDescription) -> dict[str, Any]:
+    run, row = described.run, {"run": label}
     if len(run.evaluations["elapsed"]):
         row["virtual time"] = format_quantity("elapsed", float(run.evaluations["elapsed"][-1]))
     if len(run.rounds["round"]):
@@ -94,20 +102,20 @@ def _row(label: str, told: RunDescription) -> dict[str, Any]:
             "mean staleness": format_number(float(run.rounds["staleness_mean"].mean())),
             "Jain's index": format_number(last["jain_index"]),
         }
-    return row | {"clients' data": told.heterogeneity}
+    return row | {"clients' data": described.heterogeneity}
 
 
-def _client_rows(table: ClientTable) -> list[dict[str, Any]]:
-    """How evenly clients are served; and, of not too many, a row each."""
-    rows: list[dict[str, Any]] = [{"client": name, "loss": value} for name, value in table.summary().items()]
+def _client_tables(label: str, table: ClientTable) -> dict[str, list[dict[str, Any]]]:
+    """The summary of a run's clients by title; and, of not too many, a row for each of them."""
+    summary = [{"statistic": name, "value": value} for name, value in table.summary().items()]
     if len(table) > MOST_ROWS:
-        return rows
-    shown = ("rows", "merges", "weight", "loss", "alone", "gain", *(("accuracy",) if table.has_accuracy else ()))
-    clients = [
+        return {f"Clients of {label}: summary": summary}
+    columns = [name for name in table.shown_columns if name != "alone_accuracy"]
+    rows = [
         {
             "client": f"{table['name'][i]}{' (worst tenth)' if table['worst'][i] else ''}",
-            **{name: format_number(float(table[name][i])) for name in shown},
+            **{name: format_number(float(table[name][i])) for name in columns},
         }
         for i in range(len(table))
     ]
-    return clients + rows
+    return {f"Clients of {label}": rows, f"Clients of {label}: summary": summary}

@@ -1,4 +1,4 @@
-"""Runs as figures: the objective on four axes, how stale the updates were, and who took part."""
+"""The figures of a page about runs: the objective on four axes, staleness, and participation."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ def run_figures(runs: Mapping[str, ReportedRun], rerun: str = "") -> list[Figure
         ),
         FigureData(
             "participation",
-            "Who took part",
-            "Who merges more updates weighs more in the objective that is minimised in effect.",
+            "Participation",
+            "A client with more merged updates weighs more in the objective that is minimised in effect.",
             (_participation_panel(runs),),
             rerun,
         ),

@@ -12,14 +12,18 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from asyncfed.core.types import Budget
 
 
-class Budgeted(Protocol):
+class BudgetedExperiment(Protocol):
+    """An experiment with a name and a budget, of which a bar shows the share that is done."""
+
     @property
     def name(self) -> str: ...
     @property
     def budget(self) -> Budget: ...
 
 
-class HowFar(Protocol):
+class RunProgress(Protocol):
+    """How far a run is, on all that a bar can show."""
+
     @property
     def rounds(self) -> int: ...
     @property
@@ -31,8 +35,10 @@ class HowFar(Protocol):
 
 
 @contextmanager
-def run_bar(console: Console, experiment: Budgeted, clock: str = "virtual") -> Iterator[Callable[[HowFar], None]]:
-    """A bar with loss and time on the named clock; gives the function that a run tells how far it is."""
+def run_bar(
+    console: Console, experiment: BudgetedExperiment, clock: str = "virtual"
+) -> Iterator[Callable[[RunProgress], None]]:
+    """A bar with loss and time on the named clock; yields the function to call with the run's progress."""
     budget = experiment.budget
     unit, total = next(
         (unit, float(limit))
@@ -50,7 +56,7 @@ def run_bar(console: Console, experiment: Budgeted, clock: str = "virtual") -> I
     with Progress(*columns, console=console, transient=True) as progress:
         task = progress.add_task("", total=total, loss=float("nan"), clock=0.0)
 
-        def watch(now: HowFar) -> None:
+        def watch(now: RunProgress) -> None:
             done = {"rounds": now.rounds, "updates": now.updates, "elapsed": now.elapsed}[unit]
             progress.update(task, completed=done, loss=now.objective, clock=now.elapsed)
 
@@ -59,7 +65,7 @@ def run_bar(console: Console, experiment: Budgeted, clock: str = "virtual") -> I
 
 @contextmanager
 def counting_bar(console: Console, words: str, total: int) -> Iterator[Callable[[int], None]]:
-    """A bar that counts to `total`."""
+    """A bar that counts to `total`; yields the function to call with the number done."""
     columns = (TextColumn(words), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True) as progress:
         task = progress.add_task("", total=total)

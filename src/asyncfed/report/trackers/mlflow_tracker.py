@@ -17,10 +17,10 @@ LONGEST_TEXT = 500
 
 
 def log_mlflow(run: ReportedRun, where: str) -> str:
-    """Log settings and measurements as a new run of the MLflow experiment of the same name; answers with its id.
+    """Log settings and measurements as a new run of the MLflow experiment of the same name; returns its id.
 
-    `where` is a tracking URI (`http://...`, `sqlite:///...`) or a folder. MLflow only maintains folders and wants to
-    be told that one is meant; that is done here, and `mlflow ui` has to be told by MLFLOW_ALLOW_FILE_STORE=true.
+    `where` is a tracking URI (`http://...`, `sqlite:///...`) or a folder. MLflow takes a folder only where
+    MLFLOW_ALLOW_FILE_STORE is set; that is done here, and has to be done for `mlflow ui` too.
     """
     try:
         from mlflow.entities import Metric, Param
@@ -38,10 +38,10 @@ def log_mlflow(run: ReportedRun, where: str) -> str:
         logged = client.create_run(known.experiment_id if known else client.create_experiment(name), run_name=name)
         run_id = str(logged.info.run_id)
         settings = [Param(key, value[:LONGEST_TEXT]) for key, value in settings_of(run).items()]
-        for some in _in_pieces(settings, 100):
+        for some in _batches(settings, 100):
             client.log_batch(run_id, params=some)
         metrics = [Metric(s.name, s.value, round(1000 * s.elapsed), s.step) for s in scalars_of(run)]
-        for some in _in_pieces(metrics, MOST_AT_ONCE):
+        for some in _batches(metrics, MOST_AT_ONCE):
             client.log_batch(run_id, metrics=some)
         client.set_terminated(run_id, "FINISHED" if run.verdict == "finished" else "FAILED")
     except MlflowException as error:
@@ -49,7 +49,7 @@ def log_mlflow(run: ReportedRun, where: str) -> str:
     return run_id
 
 
-def _in_pieces(items: Sequence[Any], most: int) -> Iterator[list[Any]]:
+def _batches(items: Sequence[Any], most: int) -> Iterator[list[Any]]:
     """MLflow takes only so many at once."""
     left = iter(items)
     while piece := list(islice(left, most)):

@@ -1,4 +1,4 @@
-"""A run in progress for Prometheus: an endpoint on this machine that answers with where the run is."""
+"""A run in progress for Prometheus: an endpoint on this machine with its progress as gauges."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Protocol
 
 from asyncfed.core.errors import ConfigError
-from asyncfed.report.terminal.progress import HowFar
+from asyncfed.report.terminal.progress import RunProgress
 
 GAUGES = {
     "rounds": "Rounds done",
@@ -15,15 +15,15 @@ GAUGES = {
     "elapsed": "Seconds since the run began",
     "objective": "Objective at the last evaluation",
     "version": "Version of the model",
-    "in_flight": "Tickets that are out",
+    "in_flight": "Tickets in flight",
     "lost": "Tickets lost so far",
     "refused": "Replies refused so far",
-    "set_aside": "Nodes set aside for their faults",
+    "set_aside": "Nodes excluded for their faults",
 }
 
 
-class LiveProgress(HowFar, Protocol):
-    """How far a live run is, and how well."""
+class LiveProgress(RunProgress, Protocol):
+    """How far a live run is, and what went wrong so far."""
 
     @property
     def version(self) -> int: ...
@@ -39,7 +39,7 @@ class LiveProgress(HowFar, Protocol):
 
 @contextmanager
 def metrics_endpoint(port: int, run: str, address: str = "127.0.0.1") -> Iterator[Callable[[LiveProgress], None]]:
-    """Serve `http://address:port/metrics` meanwhile; gives the function that the run tells how far it is."""
+    """Serve `http://address:port/metrics` while the context is open; yields the function to call with progress."""
     try:
         from prometheus_client import CollectorRegistry, Gauge, start_http_server
     except ImportError as error:
@@ -50,15 +50,15 @@ def metrics_endpoint(port: int, run: str, address: str = "127.0.0.1") -> Iterato
         server, thread = start_http_server(port, address, registry)
     except (OSError, OverflowError) as error:
         raise ConfigError(
-            f"metrics cannot be served on port {port} ({error}). Choose another --metrics-port."
+            f"metrics cannot be offered on port {port} ({error}). Choose another --metrics-port."
         ) from error
 
-    def tell(now: LiveProgress) -> None:
+    def update(now: LiveProgress) -> None:
         for name, gauge in gauges.items():
             gauge.labels(run).set(getattr(now, name))
 
     try:
-        yield tell
+        yield update
     finally:
         server.shutdown()
         server.server_close()

@@ -1,4 +1,4 @@
-"""A run as series of named numbers: what trackers of experiments want."""
+"""A run as series of named numbers, for experiment trackers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from asyncfed.analysis.protocols import ReportedRun
 from asyncfed.core.record import Record
 
-PLACES = ("updates", "version", "round", "elapsed")
+POSITION_COLUMNS = ("updates", "version", "round", "elapsed")
 """Columns that say where a measurement was made, not what was measured."""
 
 
@@ -26,7 +26,7 @@ def scalars_of(run: ReportedRun) -> Iterator[Scalar]:
     """All measurements and all rounds' accounts, those that are finite."""
     for table, prefix, step in ((run.evaluations, "evaluation", "updates"), (run.rounds, "round", "round")):
         for name, values in table.items():
-            if name in PLACES:
+            if name in POSITION_COLUMNS:
                 continue
             for value, at, elapsed in zip(values, table[step], table["elapsed"], strict=True):
                 if isfinite(value):

@@ -3,7 +3,7 @@
 
 const INK = "#333333", FAINT = "#8c8c8c", GRID = "#e4e4e4";
 const figures = JSON.parse(document.getElementById("figure-data").textContent);
-const POINT = 4 / 3; // pixels: widths are told in points, as on paper
+const POINT = 4 / 3; // pixels: widths are given in points, as on paper
 const byTouch = matchMedia("(pointer: coarse)").matches;
 
 // Plotly reads a little HTML and its own %{…} in every text; ours are plain.
@@ -60,7 +60,7 @@ function traces(panel, series, style) {
 function logTicks(range) {
   const minor = { ticks: "outside", ticklen: 3, tickcolor: FAINT };
   if (!range || range[1] / range[0] >= 30) return { dtick: 1, minor };
-  // Too few powers of ten to read the axis by: 1, 2 and 5 of each, a few beyond the ends for who zooms out.
+  // Too few powers of ten to read the axis by: 1, 2 and 5 of each, and a few beyond the ends for readers who zoom out.
   const tickvals = [];
   for (let power = Math.floor(Math.log10(range[0])) - 2; power < Math.log10(range[1]) + 2; power++)
     tickvals.push(...[1, 2, 5].map((digit) => Number(`${digit}e${power}`)));
@@ -83,7 +83,7 @@ function draw(figure, panel, place) {
     paper_bgcolor: "#fff", plot_bgcolor: "#fff", font: { color: INK, family: "system-ui, sans-serif", size: 12 },
     margin: { l: 10, r: 14, t: 28, b: 10 }, xaxis: axis(panel.x_label, panel.x_log), yaxis: axis(panel.y_label, panel.y_log, panel.y_range),
   };
-  // Plotly offers to send charts to its makers' cloud unless told not to.
+  // Plotly's own button that sends charts to its makers' cloud is off.
   const options = { responsive: true, displaylogo: false, showSendToCloud: false, plotlyServerURL: "", modeBarButtonsToRemove: ["select2d", "lasso2d"] };
   return Plotly.newPlot(place, drawn, layout, options);
 }
@@ -137,9 +137,9 @@ async function drawAll() {
     const places = section.querySelectorAll(".plot");
     for (const [i, panel] of figure.panels.entries()) {
       await draw(figure, panel, places[i]);
-      await new Promise((resume) => setTimeout(resume)); // the page answers the reader between two plots
+      await new Promise((resume) => setTimeout(resume)); // the page reacts to the reader between two plots
     }
-    show(section, () => undefined); // who switched a series off while its plot was being drawn meant it
+    show(section, () => undefined); // hides series that were switched off while their plot was being drawn
   }
   document.body.dataset.drawn = "all";
 }

@@ -93,7 +93,7 @@ def test_prometheus_reads_how_far_a_live_run_is(small, tmp_path):
 
         experiment = small(budget=af.Budget(updates=40))
         af.run_live(experiment, engine=af.LocalEngine(task_seconds=0.02), out=tmp_path / "live.sqlite", watch=watch)
-        with pytest.raises(ConfigError, match=f"cannot be served on port {port}"), metrics_endpoint(port, "again"):
+        with pytest.raises(ConfigError, match=f"cannot be offered on port {port}"), metrics_endpoint(port, "again"):
             pass
     updates, page = seen[0]
     assert f'asyncfed_updates{{run="small"}} {updates}.0' in page

@@ -10,7 +10,7 @@ import pytest
 MODULES = [
     *("asyncfed", "asyncfed.data", "asyncfed.delays", "asyncfed.errors", "asyncfed.presets", "asyncfed.problems"),
     *("asyncfed.registry", "asyncfed.strategies", "asyncfed.testing"),
-    *("asyncfed.certificates", "asyncfed.theory.bounds"),
+    "asyncfed.theory.bounds",
 ]
 
 
@@ -28,6 +28,10 @@ PUBLIC = {
     for _, value in exported(module)
     if (inspect.isclass(value) or inspect.isfunction(value)) and value.__module__.startswith("asyncfed")
 }
+
+
+MADE_BY_FUNCTIONS = {"asyncfed.api.Run"}
+"""Classes that users get from functions and never make themselves."""
 
 
 def own_docstring(value):
@@ -54,7 +58,9 @@ def test_it_has_a_docstring_of_its_own(name):
     assert text.strip().splitlines()[0].rstrip(), f"the first line of {name}'s docstring is empty."
 
 
-@pytest.mark.parametrize("name", sorted(name for name, value in PUBLIC.items() if arguments_of(value)))
+@pytest.mark.parametrize(
+    "name", sorted({name for name, value in PUBLIC.items() if arguments_of(value)} - MADE_BY_FUNCTIONS)
+)
 def test_its_docstring_names_every_argument(name):
     value = PUBLIC[name]
     text = own_docstring(value) or ""
@@ -70,5 +76,5 @@ def test_its_docstring_names_every_argument(name):
 def test_a_function_says_what_it_returns(name):
     value = PUBLIC[name]
     returned = inspect.signature(value).return_annotation
-    if returned not in (None, "None", inspect.Signature.empty):
+    if returned not in (None, "None", "NoReturn", inspect.Signature.empty):
         assert "Returns:" in (value.__doc__ or ""), f"{name} does not say what it returns."

@@ -117,7 +117,7 @@ def two_opposed():
 @pytest.mark.parametrize("aggregate", ["delta_mean", "delta_sum", "mixing"])
 def test_a_run_ends_where_its_bias_says(two_opposed, aggregate):
     made = two_opposed(aggregate=aggregate)
-    bias = bias_of_run(made.run, made.problem)
+    bias = bias_of_run(made.run)
     np.testing.assert_allclose(bias.share, [0.75, 0.25], atol=1e-3)
     assert bias.gap == pytest.approx(0.125, rel=0.01)
     assert bias.bound == pytest.approx(bias.distance)
@@ -127,7 +127,7 @@ def test_a_run_ends_where_its_bias_says(two_opposed, aggregate):
 
 def test_the_average_of_latest_models_is_not_biased_by_speed_and_it_is_said(two_opposed):
     made = two_opposed(aggregate="latest")
-    bias = bias_of_run(made.run, made.problem)
+    bias = bias_of_run(made.run)
     assert not bias.applies
     assert "counts the same whatever the client's speed" in bias.why
     assert made.run.params == pytest.approx([0.0], abs=0.03)
@@ -137,7 +137,7 @@ def test_the_average_of_latest_models_is_not_biased_by_speed_and_it_is_said(two_
 def test_damping_the_slow_makes_the_bias_worse(two_opposed):
     plain = two_opposed(updates=400)
     damped = two_opposed(updates=400, max_staleness=0, when_stale="damp", damping=Polynomial(power=1.0))
-    before, after = (bias_of_run(made.run, made.problem) for made in (plain, damped))
+    before, after = (bias_of_run(made.run) for made in (plain, damped))
     np.testing.assert_allclose(before.share, after.share)
     assert after.weight[0] > before.weight[0] + 0.05
     assert after.gap > before.gap
@@ -151,7 +151,7 @@ def test_who_trains_longer_pulls_harder():
     strategy = AFL(concurrency=2, aggregate="delta_mean", work=work, schedule=ConstantRate())
     experiment = af.Experiment(num_clients=2, strategy=strategy, budget=Budget(updates=4000))
     run = af.run(experiment, problem=problem, threads=1)
-    bias = bias_of_run(run, problem)
+    bias = bias_of_run(run)
     np.testing.assert_allclose(bias.share, [0.5, 0.5], atol=1e-3)
     np.testing.assert_allclose(bias.weight, [0.25, 0.75], atol=1e-3)
     assert run.params == pytest.approx(bias.optimum, abs=0.02)

@@ -120,9 +120,14 @@ class Merges(NamedTuple):
     own_start: bool
 
 
-def bias_of_run(run: RecordedRun, problem: Linear | None = None) -> Bias:
-    """How unevenly the clients of a run were merged, and where that leads; pass `problem` if the run was given one."""
-    built = run.experiment.problem() if problem is None else problem
+def bias_of_run(run: RecordedRun) -> Bias:
+    """How unevenly the clients of a run were merged, and where that leads, on the data the run was made with."""
+    built = run.problem
+    if not isinstance(built, Linear):
+        raise ConfigError(
+            f"the bias of a run is measured for linear models; this one learnt a {type(built).__name__}. Use "
+            "run.participation() for the merges of each client."
+        )
     best = built.optimum()
     if best is None:
         raise ConfigError(

@@ -44,7 +44,7 @@ def client_influence(experiment: Experiment, problem: Linear, runs: Sequence[Rec
         merges = runs[0].participation()
         counted = merges / max(1, merges.sum())
         try:
-            bias = bias_of_run(runs[0], problem)
+            bias = bias_of_run(runs[0])
             bias_note = bias.why
         except AsyncFedError as error:
             bias_note = str(error)

@@ -66,27 +66,24 @@ def certify(
     out: Annotated[Path, typer.Option(help="Folder for the figure.")] = Path("runs/certify"),
 ) -> None:
     """Say what is guaranteed for an experiment, run it, and draw both. EXPERIMENT may also be a run's file."""
-    from asyncfed import certificates
-    from asyncfed.api import load
+    from asyncfed import api, certificates
     from asyncfed.certificates.paper_setting import paper_sentence
     from asyncfed.report.terminal.certificate_text import certificate_text, client_influence_text
     from asyncfed.report.terminal.progress import counting_bar
 
     certificate: Certificate
     if options.experiment.endswith(".sqlite"):
-        certificate = load(Path(options.experiment)).certificate()
+        certificate = api.load(Path(options.experiment)).certificate()
     else:
         chosen = options.build()
         with counting_bar(console, "runs", seeds) as watch:
-            certificate = certificates.certify(chosen, seeds=seeds, threads=threads, watch=watch)
+            certificate = api.certify(chosen, seeds=seeds, threads=threads, watch=watch)
     console.print(certificate_text(certificate, why))
     if certificates.is_paper_regression(certificate):
         console.print(paper_sentence())
     console.print(client_influence_text(certificate.client_influence))
     if certificate.runs:
-        from asyncfed.report.figures.certificate_figure import draw_certificate
-
-        save_figure(draw_certificate(certificate), out / f"{certificate.name}.png")
+        save_figure(certificate.plot(), out / f"{certificate.name}.png")
     raise typer.Exit(0 if certificate.ok else 1)
 
 

@@ -15,10 +15,16 @@ from asyncfed.problems.protocol import MeasuresAtRandom, Problem
 
 
 class Evaluation(Config):
-    """Measure after every `every` rounds (or merged updates); 0 measures at the start and the end only.
+    """When the model is measured, and what besides the problem's own measurements. None of it changes the run itself.
 
-    `distance` also measures the distance to the optimum, where the problem has one. `drift` also measures the paper's
-    client drift, which repeats each training and so doubles the cost. None of this changes the run itself.
+    Args:
+        every: so many rounds, or merged updates, between measurements; 0 measures at the start and the end only.
+        unit: what `every` counts, "round" or "update".
+        distance: also measure the distance to the optimum, where the problem has one.
+        drift: also measure the paper's client drift, which repeats each training and so doubles the cost.
+
+    >>> Evaluation(every=0).distance
+    True
     """
 
     every: int = 1

@@ -20,7 +20,11 @@ declare_part("strategy", Strategy)
 
 
 class SamplerState(Record):
-    """What a policy remembers: the sampler's memory. Strategies add what they remember to it."""
+    """What a policy remembers. Strategies add what they remember to it.
+
+    Args:
+        sampling: the sampler's memory.
+    """
 
     sampling: Any
 
@@ -154,7 +158,13 @@ class RoundState(SamplerState):
 
 
 class CohortState(SamplerState):
-    """The reports of the present cohort: their tickets, and how many examples each client has."""
+    """The reports of the present cohort.
+
+    Args:
+        sampling: the sampler's memory.
+        tickets: their tickets, in the order of arrival.
+        examples: how many samples each of their clients has.
+    """
 
     tickets: tuple[int, ...] = ()
     examples: tuple[int, ...] = ()

@@ -64,6 +64,15 @@ MEANINGS = {
 """Argument → symbol, range, meaning, and whether it is squared; a function may give another meaning."""
 
 
+RETURNED = {
+    "Curve": "the value of the formula: a number, or an array where an argument was one.",
+    "NDArray[np.float64]": "the values of the formula, one for each index.",
+    "float": "the value of the formula.",
+    "int": "the number.",
+    "bool": "whether it is so.",
+}
+"""Annotation of what a function returns → what that is; records explain themselves."""
+
 _fields: dict[type, dict[str, str]] = {}
 """The settings that functions take → field → meaning."""
 
@@ -85,6 +94,8 @@ def explain_arguments(**other_meanings: str) -> Callable[[Bound], Bound]:
     Args:
       smoothness: L > 0. Every client's gradient changes by at most L times the distance.
       extra: a number.
+
+    What the function returns is said below its arguments, by its annotation.
     """
 
     def add(function: Bound) -> Bound:
@@ -97,6 +108,9 @@ def explain_arguments(**other_meanings: str) -> Callable[[Bound], Bound]:
                     lines += _wrap(field, other_meanings.get(field, meaning), indent=4)
             else:
                 lines += _wrap(name, other_meanings.get(name) or MEANINGS[name], indent=2)
+        returned = inspect.get_annotations(function).get("return") if not isinstance(function, type) else None
+        if returned is not None:
+            lines += ["", "Returns:", f"  {RETURNED.get(returned, f'a `{returned}`.')}"]
         if isinstance(function, type):
             _fields[function] = {name: other_meanings.get(name) or MEANINGS[name] for name in _names(function)}
         function.__doc__ = f"{inspect.cleandoc(function.__doc__ or '')}\n\n" + "\n".join(lines)

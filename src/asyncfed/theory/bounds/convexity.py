@@ -13,6 +13,9 @@ def bregman_lower_bound(*, gradient_difference: ArrayLike, smoothness: float) ->
 
     >>> bregman_lower_bound(gradient_difference=[3, 4], smoothness=2)
     6.25
+
+    Returns:
+        The value of the formula.
     """
     difference = np.asarray(gradient_difference, dtype=float)
     return float(np.sum(difference**2)) / (2 * number("smoothness", smoothness, above=0))
@@ -25,6 +28,9 @@ def martingale_sum_bound(*, num_terms: int, gradient_variance: float) -> float:
 
     >>> martingale_sum_bound(num_terms=3, gradient_variance=2)
     6.0
+
+    Returns:
+        The value of the formula.
     """
     return count("num_terms", num_terms) * number("gradient_variance", gradient_variance, at_least=0)
 
@@ -47,6 +53,9 @@ def perturbed_convexity(
     >>> perturbed_convexity(gradient_at_x=[1.0], x=[1.0], y=[0.0], z=[2.0], value_at_y=0, value_at_z=2,
     ...                     smoothness=1, strong_convexity=1)
     (2.0, 2.0)
+
+    Returns:
+        A `tuple[float, float]`.
     """
     largest, smallest = curvature(smoothness, strong_convexity)
     gradient, at, start, end = (np.asarray(vector, dtype=float) for vector in (gradient_at_x, x, y, z))

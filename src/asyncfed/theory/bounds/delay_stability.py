@@ -16,6 +16,9 @@ def delay_stability_limit(staleness: int) -> float:
 
     >>> f"{delay_stability_limit(8):.6g} {delay_stability_limit(9):.6g}"
     '0.184537 0.165159'
+
+    Returns:
+        The value of the formula.
     """
     return 2 * float(np.sin(np.pi / (2 * (2 * count("staleness", staleness) + 1))))
 

@@ -13,6 +13,9 @@ def delayed_sequence_rate(*, own_weight: float, delayed_weight: float, window: i
 
     >>> delayed_sequence_rate(own_weight=0.5, delayed_weight=0.31, window=1)
     0.9
+
+    Returns:
+        The value of the formula.
     """
     own = number("own_weight", own_weight, at_least=0)
     delayed = number("delayed_weight", delayed_weight, at_least=0)
@@ -30,6 +33,9 @@ def delayed_sequence_bound(
 
     >>> delayed_sequence_bound(own_weight=0.5, delayed_weight=0.25, offset=1, window=1, start=8, index=4)
     8.5
+
+    Returns:
+        The value of the formula: a number, or an array where an argument was one.
     """
     rate = delayed_sequence_rate(own_weight=own_weight, delayed_weight=delayed_weight, window=window)
     floor = number("offset", offset, at_least=0) / (1 - own_weight - delayed_weight)

@@ -80,6 +80,9 @@ def mixing_path_recursion(
 
     >>> mixing_path_recursion(gain=.5, fixed_point_gap=0, staleness=[0, 1], start_distance=1, num_updates=2)
     array([1. , 0.5, 0.5])
+
+    Returns:
+        The values of the formula, one for each index.
     """
     runs = count("num_updates", num_updates)
     own = merges("gain", gain, runs, at_least=0, at_most=1)

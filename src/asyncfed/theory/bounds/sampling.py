@@ -21,6 +21,9 @@ def population_variance(values: ArrayLike) -> float:
 
     >>> population_variance([1, 2, 4, 8, 10])
     12.0
+
+    Returns:
+        The value of the formula.
     """
     rows = as_numbers("values", values)
     if rows.ndim == 0 or len(rows) == 0:

@@ -38,6 +38,9 @@ def growing_weights(*, contraction: float, last_index: int) -> NDArray[np.float6
 
     >>> growing_weights(contraction=0.5, last_index=2)
     array([0.14285714, 0.28571429, 0.57142857])
+
+    Returns:
+        The weights, T + 1 of them.
     """
     last = count("last_index", last_index)
     relative: NDArray[np.float64] = np.exp(

@@ -64,6 +64,9 @@ def weighted_average(values: ArrayLike, weights: ArrayLike) -> float:
 
     >>> weighted_average([1.0, 4.0], [2.0, 1.0])
     2.0
+
+    Returns:
+        The value of the formula.
     """
     numbers, shares = as_numbers("values", values), np.asarray(in_range("weights", weights, at_least=0))
     if numbers.ndim != 1 or numbers.shape != shares.shape or not shares.any():

@@ -30,8 +30,8 @@ from asyncfed.delays import DelayDescription, Delays
 from asyncfed.engine.evaluation import Evaluation
 from asyncfed.engine.plan import Churn, Plan, check_churn
 from asyncfed.engine.stopping import Stopping
-from asyncfed.problems.linear import Linear, LinearModel
-from asyncfed.problems.protocol import Initialisation
+from asyncfed.problems.linear import LinearModel
+from asyncfed.problems.protocol import Initialisation, Problem, ProblemDescription
 from asyncfed.registry import from_plain, part_members
 from asyncfed.strategies import AFL
 
@@ -72,7 +72,7 @@ class Experiment(Config):
     split: Split = IID()
     holdout: Holdout | None = None
     dtype: Dtype = "float64"
-    model: LinearModel = LinearModel()
+    model: ProblemDescription = LinearModel()
     init: Initialisation = "zeros"
     strategy: Strategy = AFL()
     delays: DelayDescription = Delays()
@@ -104,7 +104,7 @@ class Experiment(Config):
         """The clients with the rows they train on."""
         return self.prepare_data().clients
 
-    def problem(self, prepared: PreparedData | None = None) -> Linear:
+    def problem(self, prepared: PreparedData | None = None) -> Problem:
         """What is to be learnt, with every client's data. `prepared` saves preparing the data again."""
         data = self.prepare_data() if prepared is None else prepared
         return self.model.build(data.clients, data.held_out)

@@ -120,9 +120,9 @@ def certify(
     """What is guaranteed for an experiment, beside what `seeds` runs of it do; see `asyncfed.certify`."""
     if seeds < 0:
         raise ConfigError(f"seeds is {seeds}; it must be 0 (do not run) or more.")
-    problem = experiment.problem() if problem is None else linear_problem(problem)
-    found = constants_of(experiment, problem)
-    setting = setting_of(experiment, problem.num_examples)
+    learnt = linear_problem(experiment.problem() if problem is None else problem)
+    found = constants_of(experiment, learnt)
+    setting = setting_of(experiment, learnt.num_examples)
     ratio = averaging_ratio(setting, found)
     runs: list[tuple[RecordedRun, Trajectory | None]] = []
     for number in range(seeds):
@@ -131,11 +131,11 @@ def certify(
         )
         # Observed while it runs: its path would otherwise have to be replayed.
         observer = None if found.optimum is None else PathObserver(repeated.seed, found.optimum, ratio)
-        run = simulate(repeated, problem=problem, threads=threads, observer=observer)
+        run = simulate(repeated, problem=learnt, threads=threads, observer=observer)
         runs.append((run, None if observer is None else observer.trajectory(run.params)))
         if watch is not None:
             watch(number + 1)
-    return _certificate(experiment, problem, setting, found, runs, threads)
+    return _certificate(experiment, learnt, setting, found, runs, threads)
 
 
 def certificate_of(run: RecordedRun, threads: int | None = None) -> Certificate:
@@ -166,7 +166,7 @@ def problem_of(run: RecordedRun) -> Linear:
     if not isinstance(given, Linear):
         described = run.experiment.problem()
         if described.fingerprint() == given.fingerprint():
-            return described
+            return linear_problem(described)
     return linear_problem(given)
 
 
@@ -180,16 +180,16 @@ def linear_problem(problem: Problem) -> Linear:
     return problem
 
 
-def with_theory_rate(experiment: Experiment, problem: Linear | None = None) -> tuple[Experiment, Guarantee]:
+def with_theory_rate(experiment: Experiment, problem: Problem | None = None) -> tuple[Experiment, Guarantee]:
     """The experiment at the constant rate a theorem that covers its rule advises, and that theorem.
 
     `problem` is what the experiment describes, if it was built already.
     """
     strategy = experiment.strategy
     steady = with_changes(experiment, strategy=with_changes(strategy, schedule=ConstantRate()))
-    problem = steady.problem() if problem is None else problem
-    setting = setting_of(steady, problem.num_examples)
-    found = guarantees(setting, constants_of(steady, problem), np.arange(1))
+    learnt = linear_problem(steady.problem() if problem is None else problem)
+    setting = setting_of(steady, learnt.num_examples)
+    found = guarantees(setting, constants_of(steady, learnt), np.arange(1))
     best = admissible(found)
     if best is None or best.advised_rate is None:
         reasons = ". ".join(f"{g.name}: {g.missing[0]}" for g in found if g.name in ("R*", "R-conv", "P", "M"))

@@ -17,7 +17,7 @@ from asyncfed.core.errors import ConfigError
 if TYPE_CHECKING:
     from asyncfed.data import PreparedData
     from asyncfed.experiment import Experiment
-    from asyncfed.problems.linear import Linear
+    from asyncfed.problems.protocol import Problem
 
 PRESET = "regression"
 """The experiment of a command that names none."""
@@ -31,7 +31,7 @@ class PreparedExperiment(NamedTuple):
 
     experiment: Experiment
     data: PreparedData
-    problem: Linear
+    problem: Problem
 
 
 @dataclass(frozen=True)
@@ -190,7 +190,7 @@ def parse_setting(text: str) -> tuple[str, Any]:
         return key.strip(), value.strip()
 
 
-def _with_rate(chosen: Experiment, lr: str, problem: Linear | None = None) -> Experiment:
+def _with_rate(chosen: Experiment, lr: str, problem: Problem | None = None) -> Experiment:
     from asyncfed.experiment import changed
 
     if lr == "theory":

@@ -155,5 +155,5 @@ def _step(execution: Execution, merge: Merge, key: int) -> MergedStep:
     if merge.combiner is None:
         return MergedStep(merge.keep, merge.of, tickets)
     rule, settings = merge.combiner.name, dict(merge.combiner.settings)
-    shares = tuple(n / settings["total"] for n in settings["shares"]) if rule == LatestAverage.name else ()
+    shares = tuple(n / (settings["total"] or 1) for n in settings["shares"]) if rule == LatestAverage.name else ()
     return MergedStep(merge.keep, merge.of, tickets, rule, shares)

@@ -10,8 +10,7 @@ import numpy as np
 
 from asyncfed.core.errors import ProtocolError
 from asyncfed.core.types import Work
-from asyncfed.problems.linear import Linear
-from asyncfed.problems.protocol import Array, Initialisation
+from asyncfed.problems.protocol import Array, Initialisation, Problem
 
 
 class HeldOutProblem:
@@ -21,7 +20,7 @@ class HeldOutProblem:
     of the held-out rows.
     """
 
-    def __init__(self, test: Linear, num_examples: Sequence[int]) -> None:
+    def __init__(self, test: Problem, num_examples: Sequence[int]) -> None:
         self._test = test
         self.num_examples = np.array(num_examples, np.int64)
         self.num_clients = len(self.num_examples)
@@ -35,7 +34,7 @@ class HeldOutProblem:
     def evaluate(self, params: Array, threads: int = 1) -> dict[str, float]:
         """The metrics of the held-out rows."""
         metrics = self._test.evaluate(params, threads)
-        del metrics["first_client_loss"]  # there is no first client here
+        metrics.pop("first_client_loss", None)  # there is no first client here
         return metrics
 
     def fingerprint(self) -> str:

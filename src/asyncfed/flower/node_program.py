@@ -20,8 +20,7 @@ from asyncfed.experiment import Experiment
 from asyncfed.flower.messages import Introduction, pack_introduction, pack_model, unpack_model
 from asyncfed.live.client_task import train_task
 from asyncfed.live.wire import Task, dtype_name
-from asyncfed.problems.linear import Linear
-from asyncfed.problems.protocol import ClientShard
+from asyncfed.problems.protocol import ClientShard, ShardedProblem, as_sharded_problem
 from asyncfed.version import __version__
 
 NodeSettings: TypeAlias = Mapping[str, Any]
@@ -92,13 +91,14 @@ def read_client(node: NodeSettings) -> int:
 def load_problem(experiment: Experiment, client: int, node: NodeSettings, load_data: LoadData | None) -> NodeProblem:
     """Loaded by the app's own function, or this client's part of what the experiment generates."""
     if load_data is None:
-        problem = experiment.problem()
+        problem = as_sharded_problem(experiment.problem())
         return NodeProblem(problem.shard(client), problem.num_params, problem.dtype)
     problem = build_problem(experiment, *load_data(client, node))
     return NodeProblem(problem.shard(0), problem.num_params, problem.dtype)
 
 
-def build_problem(experiment: Experiment, x: Any, y: Any) -> Linear:
+def build_problem(experiment: Experiment, x: Any, y: Any) -> ShardedProblem:
     """The experiment's model on these rows, as those of a single client."""
     model = experiment.model
-    return model.build(Clients.from_lists([x], [y], labels=model.labels, dtype=experiment.dtype))
+    rows = Clients.from_lists([x], [y], labels=model.labels, dtype=experiment.dtype)
+    return as_sharded_problem(model.build(rows))

@@ -13,7 +13,6 @@ from asyncfed.flower.held_out import HeldOutProblem
 from asyncfed.flower.messages import Introduction
 from asyncfed.flower.node_program import build_problem
 from asyncfed.live.wire import dtype_name
-from asyncfed.problems.linear import Linear
 from asyncfed.problems.protocol import Problem
 
 LoadTest: TypeAlias = Callable[[], tuple[Any, Any]]
@@ -27,7 +26,7 @@ class NodeRegistry:
         self._experiment = experiment
         self._num_clients = experiment.count_clients()
         self._own_data = load_test is not None
-        self.model: Linear
+        self.model: Problem
         if load_test is None:
             self.model = experiment.problem()
             self.examples: dict[int, int] = dict(enumerate(self.model.num_examples.tolist()))

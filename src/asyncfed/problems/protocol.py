@@ -244,3 +244,13 @@ class ShardedProblem(Problem, Protocol):
     def shard(self, client: int) -> ClientShard:
         """This client's part, with its own rows only."""
         ...
+
+
+def as_sharded_problem(problem: Problem) -> ShardedProblem:
+    """The problem, if it can be taken apart; a `ConfigError` says what it lacks."""
+    if not isinstance(problem, ShardedProblem):
+        raise ConfigError(
+            f"{type(problem).__name__} has no `shard(client)`, so no client can be given its own data alone. "
+            "Add it (see asyncfed.problems.ShardedProblem), or simulate the run."
+        )
+    return problem

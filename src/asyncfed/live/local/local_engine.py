@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from math import isfinite
-from typing import cast
 
 from asyncfed.core.errors import ConfigError
 from asyncfed.core.record import Config
@@ -13,7 +12,7 @@ from asyncfed.live.engine_protocol import EngineControl
 from asyncfed.live.local.client_program import Slowdown
 from asyncfed.live.local.server_loop import ServerLoop
 from asyncfed.live.session import LiveSession
-from asyncfed.problems.protocol import Problem, ShardedProblem
+from asyncfed.problems.protocol import Problem, as_sharded_problem
 
 
 class LocalEngine(Config, tag_field="kind", tag="local"):
@@ -48,11 +47,7 @@ class LocalEngine(Config, tag_field="kind", tag="local"):
         wrong = [client for client, _ in self.slow if not 0 <= client < problem.num_clients]
         if wrong:
             raise ConfigError(f"slow names client {wrong[0]}; clients are numbered 0 to {problem.num_clients - 1}.")
-        if not isinstance(problem, ShardedProblem):
-            raise ConfigError(
-                f"{type(problem).__name__} has no `shard(client)`, so no client can be given its own data alone. "
-                "Add it (see asyncfed.problems.ShardedProblem), or simulate the run."
-            )
+        as_sharded_problem(problem)
 
     def absent(self, num_clients: int) -> tuple[int, ...]:
         """None: the run begins when all processes are ready."""
@@ -64,4 +59,4 @@ class LocalEngine(Config, tag_field="kind", tag="local"):
 
     def drive(self, session: LiveSession, problem: Problem, begin: Callable[[], None], control: EngineControl) -> None:
         """Start the processes and run the session with them until it is finished or `control` says stop."""
-        asyncio.run(ServerLoop(self, session, cast(ShardedProblem, problem), control).run(begin))
+        asyncio.run(ServerLoop(self, session, as_sharded_problem(problem), control).run(begin))

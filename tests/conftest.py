@@ -3,10 +3,12 @@
 import sys
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from hypothesis import settings
 
 import asyncfed as af
+from asyncfed.analysis.client_table import ClientTable, worst_tenth
 from asyncfed.core.random import draw_key, purpose_key
 from asyncfed.core.types import Budget, Work
 from asyncfed.data import InOrder, PaperRegression
@@ -63,6 +65,29 @@ def cli(monkeypatch, capsys):
         return SimpleNamespace(code=code, out=" ".join(out.split()), err=" ".join(err.split()), raw=out)
 
     return call
+
+
+@pytest.fixture
+def made_clients():
+    """`made_clients(losses)`: a table of clients with these losses, each of which would have 1.0 alone."""
+
+    def make(losses, **columns):
+        loss, count = np.array(losses, float), len(losses)
+        made = {
+            "client": np.arange(count),
+            "name": np.array([f"shop {number}" for number in range(count)]),
+            "rows": np.full(count, 1500),
+            "merges": np.arange(1, count + 1),
+            "weight": np.full(count, 1 / count),
+            "loss": loss,
+            "alone": np.ones(count),
+            "gain": 1.0 - loss,
+            "alone_epochs": np.zeros(count, int),
+            "worst": worst_tenth(loss),
+        }
+        return ClientTable(made | columns, "test")
+
+    return make
 
 
 # ---- tiny runs whose every moment can be worked out by hand, and an independent simulator to compare with ----

@@ -1,8 +1,13 @@
 """The options that describe an experiment."""
 
+import inspect
+from dataclasses import fields
+
 import pytest
 
 import asyncfed as af
+from asyncfed.cli.experiment_options import ExperimentOptions, parse_setting, takes_experiment
+from asyncfed.core.errors import ConfigError
 from asyncfed.presets import DELAYS
 from asyncfed.strategies import FedAvg
 
@@ -73,3 +78,44 @@ def test_the_theory_rate_of_a_rule_without_one(cli, out):
     result = cli("run", "svm", "--lr", "theory", "--out", out)
     assert result.code == 2
     assert "No theorem covers this experiment" in result.err
+
+
+def test_a_command_gets_the_fields_it_does_not_leave_out():
+    @takes_experiment("data", "lr")
+    def command(options: ExperimentOptions, out: str = "here") -> None:
+        received.append((options, out))
+
+    received = []
+    names = list(inspect.signature(command).parameters)
+    assert names[0] == "experiment"
+    assert names[-1] == "out"
+    assert not {"data", "lr"} & set(names)
+    values = {field.name: field.default for field in fields(ExperimentOptions) if field.name in names}
+    command(**values | {"seed": 3}, out="there")
+    assert received == [(ExperimentOptions(seed=3), "there")]
+
+
+@pytest.mark.parametrize(
+    ("text", "setting"),
+    [("a=1", ("a", 1)), ("a.b = [1, 2]", ("a.b", [1, 2])), ("a=text", ("a", "text")), ("a=x=y", ("a", "x=y"))],
+)
+def test_settings_are_read_like_toml(text, setting):
+    assert parse_setting(text) == setting
+
+
+def test_a_setting_without_a_value_is_explained():
+    with pytest.raises(ConfigError, match='has no "="'):
+        parse_setting("strategy.concurrency")
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"target": "y"}, "go with --data"),
+        ({"data": "digits", "reading": "text"}, "takes a preset's place"),
+        ({"experiment": "some.toml", "clients": 3}, "num_clients shape presets"),
+    ],
+)
+def test_options_that_exclude_each_other(options, words):
+    with pytest.raises(ConfigError, match=words):
+        ExperimentOptions(**options).prepare()

@@ -128,3 +128,14 @@ def test_a_finished_run_in_a_read_only_folder_can_be_read(read_only, tmp_path):
     assert all(ended), result.stdout + result.stderr
     assert read_only.read_bytes() == before
     assert [path.name for path in read_only.parent.iterdir()] == [read_only.name]
+
+
+def test_clients_can_be_shown_and_exported(cli, done, tmp_path):
+    shown = cli("show", done, "--clients")
+    assert "clients, on their training rows" in shown.out
+    assert "* worst tenth" in shown.out
+    out = tmp_path / "clients.csv"
+    assert cli("export", done, out, "--table", "clients").code == 0
+    with out.open() as file:
+        rows = list(csv.DictReader(file))
+    assert [float(row["loss"]) for row in rows] == af.load(done).clients["loss"].tolist()

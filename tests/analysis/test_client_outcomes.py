@@ -1,6 +1,5 @@
-"""Fast clients are heard more often, and the model leans towards them: shown, measured per client, and corrected."""
+"""Fast clients are merged more often, and the model leans towards them: shown, measured per client, and corrected."""
 
-import csv
 import json
 
 import numpy as np
@@ -8,12 +7,10 @@ import pytest
 
 import asyncfed as af
 from asyncfed.analysis.client_outcomes import effective_weights, measure_clients
-from asyncfed.analysis.client_table import loss_of_worst_tenth, worst_tenth
 from asyncfed.core.errors import ConfigError, JournalError
 from asyncfed.core.types import Budget, Work
 from asyncfed.data import Clients, Holdout
 from asyncfed.delays import FunctionDelays
-from asyncfed.report.figures.client_figure import client_figure
 from asyncfed.strategies import AFL, FedAsync, FedBuff
 from asyncfed.strategies.discounts import NoDiscount
 from asyncfed.strategies.samplers import Fair, UniformIdle
@@ -151,65 +148,10 @@ def test_effective_weights_count_what_merges_gave(two_worlds):
     np.testing.assert_allclose(run.clients["weight"], given / given.sum())
 
 
-def test_in_a_mean_of_latest_models_everybody_heard_weighs_the_same(two_worlds):
+def test_in_a_mean_of_latest_models_all_clients_weigh_the_same(two_worlds):
     run = run_of(two_worlds, AFL(concurrency=4, work=WORK), rounds=30)
     np.testing.assert_allclose(run.clients["weight"], 1 / 8)
     assert effective_weights([], 3).tolist() == [0.0, 0.0, 0.0]
-
-
-def test_the_worst_tenth():
-    losses = np.array([3.0, np.nan, *range(18)])
-    assert worst_tenth(losses).sum() == 1
-    assert worst_tenth(losses)[-1]
-    assert loss_of_worst_tenth(np.array([5.0])) == 5.0
-    assert not worst_tenth(np.array([np.nan])).any()
-
-
-def test_from_the_command_line(cli, labelled, tmp_path):
-    shown = cli("show", labelled, "--clients")
-    assert "clients, on their test rows" in shown.out
-    assert "worst tenth" in shown.out
-    out = tmp_path / "clients.csv"
-    assert cli("export", labelled, out, "--table", "clients").code == 0
-    with out.open() as file:
-        rows = list(csv.DictReader(file))
-    assert len(rows) == 12
-    assert float(rows[3]["loss"]) == af.load(labelled).clients["loss"][3]
-
-
-def test_on_the_report_page(cli, labelled, tmp_path, monkeypatch):
-    pytest.importorskip("plotly")
-    monkeypatch.setattr(
-        "asyncfed.report.page.html_page._draw_png", lambda figure: b""
-    )  # how it looks in print is tested elsewhere
-    page = tmp_path / "page.html"
-    assert cli("report", labelled, "--out", page).code == 0
-    text = page.read_text()
-    assert "Loss of each client" in text
-    assert "better off federated" in text
-
-
-def test_the_figure_sorts_clients_and_marks_the_worst(labelled):
-    table = af.load(labelled).clients
-    (panel,) = client_figure({"run": table}).panels
-    together, alone, worst = panel.series
-    assert list(together.y) == sorted(table["loss"])
-    assert sorted(alone.y) == sorted(table["alone"])
-    assert [y for y in worst.y if y is not None] == [max(table["loss"])]
-
-
-def test_as_a_data_frame_and_as_text(labelled):
-    pandas = pytest.importorskip("pandas")
-    table = af.load(labelled).clients
-    frame = table.to_pandas()
-    assert isinstance(frame, pandas.DataFrame)
-    assert frame.shape == (12, len(table.columns))
-    assert "Jain's index" in str(table)
-
-
-def test_of_many_clients_those_with_the_largest_losses_are_shown():
-    run = af.run(af.presets.regression(num_clients=80, rounds=2))
-    assert "the 50 of 80 clients with the largest losses" in str(run.clients)
 
 
 def test_data_that_the_file_does_not_describe_are_asked_for(two_worlds, tmp_path):
@@ -221,22 +163,6 @@ def test_data_that_the_file_does_not_describe_are_asked_for(two_worlds, tmp_path
         _ = af.load(path).clients
     assert af.load(path).known_clients is None
     np.testing.assert_array_equal(af.load(path, two_worlds).clients["loss"], run.clients["loss"])
-
-
-def test_a_report_does_not_describe_data_that_were_not_used(cli, two_worlds, tmp_path, monkeypatch):
-    pytest.importorskip("plotly")
-    monkeypatch.setattr("asyncfed.report.page.html_page._draw_png", lambda figure: b"")
-    path, page = tmp_path / "run.sqlite", tmp_path / "page.html"
-    experiment = af.Experiment(num_clients=8, strategy=fedasync(), budget=Budget(rounds=2))
-    af.run(experiment, problem=two_worlds, out=path).journal.close()
-    assert cli("report", path, "--out", page).code == 0
-    text = page.read_text()
-    assert "a problem of your own, which the file does not hold" in text
-    assert experiment.measure_heterogeneity().verdict not in text
-    assert "Loss of each client" not in text
-    shown = cli("show", path, "--clients")
-    assert shown.code != 0
-    assert "af.load(path, problem=...)" in shown.err
 
 
 def test_a_problem_that_cannot_score_clients_says_what_to_add(small):

@@ -1,0 +1,22 @@
+"""The parts of a page as HTML."""
+
+import re
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from asyncfed.report.page.html_parts import mark, verdict_table
+
+
+@given(st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1))
+def test_any_text_survives(read_page, words):
+    verdict = {"id": words, "claim": words, "verdict": words, "reason": words}
+    seen = read_page(verdict_table([verdict], []))
+    assert {tag for tag, _ in seen.elements} == {"section", "h2", "table", "thead", "tbody", "tr", "th", "td", "span"}
+    assert seen.of("tr")[1] == {"id": f"verdict-{words}"}
+
+
+def test_a_verdict_has_a_symbol_besides_its_colour():
+    known = ["holds", "holds per round but not in time", "does not hold", "undecided"]
+    symbols = [re.search(r'aria-hidden="true">(.)<', mark(word))[1] for word in known]
+    assert len(set(symbols)) == 4

@@ -121,6 +121,15 @@ def test_the_slot_of_who_comes_back_begins_at_the_model_of_the_moment(joined, ar
     assert params.tolist() == [arrives_at]  # (3 + 2)/2, or (2 + 2)/2
 
 
+def test_a_client_may_join_when_all_slots_are_taken():
+    """As after every restart, when there are as many slots as clients that have reported."""
+    rule, x = LatestAverage(), np.zeros(2)
+    x, memory, _ = rule.apply(rule.init(x), x, [np.ones(2)], [1.0], [0], settings_for(1, total=2))
+    memory = rule.load(rule.dump(memory))
+    x, memory, _ = rule.apply(memory, x, [np.full(2, 3.0)], [1.0], [1], settings_for(1, total=2, joined=(1,)))
+    assert x.tolist() == [2.0, 2.0]
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_the_models_type_is_kept(dtype):
     rule = LatestAverage()

@@ -57,7 +57,9 @@ class LatestMemory:
         """Slots that hold these params, for clients that come into the mean; what they held before is forgotten."""
         for client in clients:
             row = self.row_of.get(client)
-            self.slots[self.new_row(client, 0.0) if row is None else row] = params
+            if row is None:
+                row = self.new_row(client, 0.0)  # first: it may put a larger array in the place of `slots`
+            self.slots[row] = params
 
     def forget(self, client: int) -> bool:
         """The client counts for nothing. True if it counted before."""

@@ -162,10 +162,17 @@ class AFL(KeepBusy, Config, tag_field="kind", tag="afl"):
         ends_round = count >= self.concurrency
         weights, keep, rule = self._weights(clients, fractions, state, view)
         of: Payload = "model" if self.aggregate in ("latest", "mixing") else "delta"
-        merge = Merge(tickets, weights, keep, of, rule, ends_round)
+        merge = Merge(tickets, weights, keep=keep, of=of, combiner=rule, ends_round=ends_round)
         left = count - self.concurrency if ends_round else count
         joined = without(state.joined, clients) if state.joined else ()
-        after = AFLState(state.sampling, left, state.merges, total, state.held, (), joined)
+        after = AFLState(
+            state.sampling,
+            merged_this_round=left,
+            merges=state.merges,
+            total_merges=total,
+            held=state.held,
+            joined=joined,
+        )
         return self.refill(after, view, [merge], len(state.held))
 
     def _weights(

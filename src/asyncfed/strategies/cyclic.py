@@ -51,5 +51,5 @@ class CyclicWeightTransfer(OneByOne, Config, tag_field="kind", tag="cyclic_weigh
         """The client's model becomes the server's, and goes to the next client."""
         count = state.merged_this_round + 1
         ends_round = count >= self.round_size(len(view.clients))
-        merge = Merge((update.report.ticket,), (1.0,), 0.0, "model", None, ends_round)
+        merge = Merge((update.report.ticket,), (1.0,), keep=0.0, of="model", ends_round=ends_round)
         return self.refill(replace(state, merged_this_round=0 if ends_round else count), view, [merge])

@@ -206,7 +206,11 @@ class Cohort(_Policy):
     def on_update(self, state: CohortState, update: Update, view: View) -> tuple[CohortState, Sequence[Action]]:
         """Collect the report; merge when it was the last."""
         report = update.report
-        collected = CohortState(state.sampling, (*state.tickets, report.ticket), (*state.examples, report.num_examples))
+        collected = CohortState(
+            state.sampling,
+            tickets=(*state.tickets, report.ticket),
+            examples=(*state.examples, report.num_examples),
+        )
         return self._close_if_complete(collected, view)
 
     def on_lost(self, state: CohortState, dispatch: Dispatch, view: View) -> tuple[CohortState, Sequence[Action]]:
@@ -232,7 +236,7 @@ class Cohort(_Policy):
 def mean_of_models(tickets: tuple[int, ...], counts: tuple[int, ...]) -> Merge:
     """The end of a round: the mean of these models, each counting as often as `counts` says, in place of the model."""
     total = sum(counts)
-    return Merge(tickets, tuple([n / total for n in counts]), 0.0, "model", None, ends_round=True)
+    return Merge(tickets, tuple([n / total for n in counts]), keep=0.0, of="model", ends_round=True)
 
 
 def check_tickets(field: str, tickets: int, sampler: Sampler, start: Start, num_clients: int) -> None:

@@ -71,6 +71,7 @@ class FedAsync(KeepBusy, Config, tag_field="kind", tag="fedasync"):
             total += 1
         count = state.merged_this_round + 1
         ends_round = count >= self.concurrency
-        merge = Merge((update.report.ticket,), (weight,), 1.0 - weight, "model", None, ends_round)
-        after = CountingState(state.sampling, 0 if ends_round else count, state.merges, total)
+        merge = Merge((update.report.ticket,), (weight,), keep=1.0 - weight, of="model", ends_round=ends_round)
+        merged = 0 if ends_round else count
+        after = CountingState(state.sampling, merged_this_round=merged, merges=state.merges, total_merges=total)
         return self.refill(after, view, [merge])

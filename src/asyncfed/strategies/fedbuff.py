@@ -78,7 +78,7 @@ class FedBuff(KeepBusy, Config, tag_field="kind", tag="fedbuff"):
         tickets = (*state.tickets, update.report.ticket)
         discounts = (*state.discounts, self.discount.weight(update.staleness))
         if len(tickets) < self.buffer_size:
-            return self.refill(BufferState(state.sampling, tickets, discounts), view, [])
+            return self.refill(BufferState(state.sampling, tickets=tickets, discounts=discounts), view, [])
         weights = tuple([self.server_lr / self.buffer_size * s for s in discounts])
-        merge = Merge(tickets, weights, 1.0, "delta", None, ends_round=True)
+        merge = Merge(tickets, weights, keep=1.0, of="delta", ends_round=True)
         return self.refill(BufferState(state.sampling), view, [merge])

@@ -57,4 +57,4 @@ class PublishedScripts(Cohort, Config, tag_field="kind", tag="published_scripts"
         drawn = tuple(sorted(tickets))  # tickets are numbered in the order of the draw
         if self.mode == "sync":
             return super().merges(drawn, examples)
-        return [Merge((t,), (0.5,), 0.5, "model", None, ends_round=t == drawn[-1]) for t in drawn]
+        return [Merge((t,), (0.5,), keep=0.5, of="model", ends_round=t == drawn[-1]) for t in drawn]

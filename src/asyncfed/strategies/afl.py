@@ -165,14 +165,7 @@ class AFL(KeepBusy, Config, tag_field="kind", tag="afl"):
         merge = Merge(tickets, weights, keep=keep, of=of, combiner=rule, ends_round=ends_round)
         left = count - self.concurrency if ends_round else count
         joined = without(state.joined, clients) if state.joined else ()
-        after = AFLState(
-            state.sampling,
-            merged_this_round=left,
-            merges=state.merges,
-            total_merges=total,
-            held=state.held,
-            joined=joined,
-        )
+        after = replace(state, merged_this_round=left, total_merges=total, departed=(), joined=joined)
         return self.refill(after, view, [merge], len(state.held))
 
     def _weights(

@@ -38,7 +38,7 @@ def test_interrupted_runs_take_what_is_nearly_done_and_can_be_resumed(three_clie
     assert resumed.verdict == "finished"
     assert events(resumed, "merge")[done[1]].time >= elapsed
     check_whole(path, 40)
-    assert resume_live(path).sha256 == resumed.sha256  # a finished run is left as it is
+    assert af.resume(path).sha256 == resumed.sha256  # a finished run is left as it is
 
 
 def once(watch):

@@ -155,7 +155,7 @@ def test_who_does_not_download_costs_no_bytes_down(tiny):
 @pytest.mark.parametrize("answer", [-1.0, float("nan"), float("inf"), "soon"])
 def test_a_delay_that_is_no_duration_is_refused_with_its_client_and_ticket(tiny, answer):
     model = FunctionDelays(lambda client, ticket, work: 1.0 if ticket < 4 else answer).bind(3, 0)
-    with pytest.raises(DelayError, match=r"client \d, ticket 4.*finite and >= 0.*[Mm]end"):
+    with pytest.raises(DelayError, match=r"client \d, ticket 4.*finite and >= 0.*[Cc]orrect"):
         af.run(tiny(), delays=model)
 
 

@@ -6,6 +6,7 @@ It knows no clock: whoever drives it (the simulator's heap, a replayed journal) 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import inf
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -56,6 +57,7 @@ class Execution:
         self.on_merge: Callable[[Merge], None] | None = None
         self._own_start = own_start
         self._divergence_norm = divergence_norm
+        self._divergence_square = divergence_norm * divergence_norm  # infinite above 1e154, where ** is an error
         self.dispatches: dict[int, Dispatch] = {}
         self._work: Work | None = None
         self._work_detail = -1
@@ -214,7 +216,10 @@ class Execution:
 
     def _check_divergence(self) -> None:
         params = self.vectors.params
-        if not float(params.dot(params)) <= self._divergence_norm**2:
+        square = float(params.dot(params))
+        if square <= self._divergence_square and square < inf:
+            return
+        if not _exact_norm(params) <= self._divergence_norm:
             norm = float(np.linalg.norm(params.astype(np.float64)))
             self.diverged = True
             self.halt(f"diverged: the model's norm is {norm:.3g} after round {self.round}")
@@ -267,6 +272,12 @@ class Execution:
         self.version, self.round, self.updates = self.server.version, self.server.round, self.server.updates
         dispatches = [*self.server.outstanding.values(), *self.server.waiting.values()]
         self.dispatches = {d.ticket: d for d in dispatches}
+
+
+def _exact_norm(params: np.ndarray) -> float:
+    """The Euclidean norm, also where its square is beyond the largest float."""
+    scale = float(np.abs(params).max(initial=0.0))
+    return scale * float(np.linalg.norm(params.astype(np.float64) / scale)) if 0.0 < scale < inf else scale
 
 
 def _form(merge: Merge) -> dict[str, Any]:

@@ -6,26 +6,35 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from types import FrameType
+
+STOPPING_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 @contextmanager
 def interruptible() -> Iterator[threading.Event]:
-    """The first Ctrl-C (or SIGTERM) sets the event, so that the run can stop at a clean moment; the second kills."""
+    """The event is set by the first Ctrl-C or SIGTERM; a second one does what it would have done without this.
+
+    Save what is to be saved inside the block. After it, a SIGTERM that came does what it would have done: it ends the
+    process, unless the program has a handler of its own. A Ctrl-C is only noted, for whoever pressed it still sits
+    there and can press it again. In other threads than the main one no signal can be caught, and nothing is.
+    """
     interrupted = threading.Event()
     if threading.current_thread() is not threading.main_thread():
         yield interrupted
         return
-    before: dict[signal.Signals, Any] = {}
+    received: list[int] = []
 
-    def ask_to_stop(number: Any, frame: Any) -> None:
+    def note(number: int, frame: FrameType | None) -> None:
+        received.append(number)
         interrupted.set()
         signal.signal(number, before[number])
 
-    for number in (signal.SIGINT, signal.SIGTERM):
-        before[number] = signal.signal(number, ask_to_stop)
+    before = {number: signal.signal(number, note) for number in STOPPING_SIGNALS}
     try:
         yield interrupted
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+    if signal.SIGTERM in received:
+        signal.raise_signal(signal.SIGTERM)

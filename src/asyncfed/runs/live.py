@@ -170,6 +170,6 @@ def _drive(
             begun = True
 
         engine.drive(session, problem, begin, _Control(interrupted.is_set, report_progress))
-    if begun:
-        seal(session, journal)
+        if begun:
+            seal(session, journal)
     return RecordedRun(journal, experiment, problem)

@@ -73,7 +73,7 @@ def drive_simulation(
                 journal.commit(*simulation.checkpoint())
                 gc.collect(0)
                 saved_at = time.monotonic()
-    seal(simulation, journal)
+        seal(simulation, journal)
 
 
 @contextmanager

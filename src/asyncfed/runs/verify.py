@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -37,14 +38,25 @@ def verify(
     watch: Callable[[int], None] | None = None,
 ) -> Verification:
     """Check a finished run's file against its own seal, then against a replay of its journal; see `asyncfed.verify`."""
-    recorded = load_run(path)
+    recorded = load_run(path, experiment)
+    with closing(recorded.journal):
+        return _verify(recorded, experiment, problem, threads, watch)
+
+
+def _verify(
+    recorded: RecordedRun,
+    experiment: Experiment | None,
+    problem: Problem | None,
+    threads: int | None,
+    watch: Callable[[int], None] | None,
+) -> Verification:
+    path = str(recorded.path)
     if not recorded.finished:
         raise JournalError(f"{path} is not finished, so there is nothing to compare. First `asyncfed resume {path}`.")
     experiment = same_experiment(recorded.header, experiment, recorded.path)
     problem = experiment.problem() if problem is None else problem
     check_same_problem(recorded.header, problem, path)
-    seal = recorded.header["sha256"]
-    intact = recorded.sha256 == seal
+    intact = recorded.sha256 == recorded.header["sha256"]
     lines = ["the file agrees with its seal" if intact else "THE FILE WAS CHANGED after the run: it breaks its seal"]
     again = Journal.create(None, {})
     try:
@@ -54,7 +66,7 @@ def verify(
                 watch(reports)
     except (JournalError, ProtocolError) as error:
         return Verification(False, (*lines, f"THE JOURNAL CANNOT BE REPLAYED: {error}"))
-    parts = _compared(recorded, RecordedRun(again))
+    parts = _compare(recorded, RecordedRun(again))
     lines += [f"{part}: {'the same' if same else 'NOT THE SAME'} when replayed" for part, same in parts.items()]
     return Verification(intact and all(parts.values()), tuple(lines))
 
@@ -69,7 +81,7 @@ def _without_drift(experiment: Experiment) -> Evaluation:
     return replace(experiment.evaluation, drift=False)
 
 
-def _compared(recorded: RecordedRun, replayed: RecordedRun) -> dict[str, bool]:
+def _compare(recorded: RecordedRun, replayed: RecordedRun) -> dict[str, bool]:
     """Which parts of a run agree. Evaluations may have been made at other moments too; those of both are compared."""
     parts = {part: digest == recorded.sha256[part] for part, digest in replayed.sha256.items()}
     before, after = recorded.rounds, replayed.rounds

@@ -11,25 +11,21 @@ import io
 import json
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
 from zlib import crc32
 
 import numpy as np
 
 from asyncfed.core.errors import JournalError
 from asyncfed.core.record import pack_rows, to_json, unpack_rows
+from asyncfed.store.error_messages import another_writer, explain_damage, explain_errors
 from asyncfed.store.events import Event
+from asyncfed.store.files import create_file, open_file, write_first_rows
 from asyncfed.store.schema import (
-    APPLICATION_ID,
     EVALUATION_COLUMNS,
     KIND_NAMES,
-    READABLE_VERSIONS,
     ROUND_COLUMNS,
-    SCHEMA_VERSION,
-    TABLES,
 )
 
 Row = tuple[Any, ...]
@@ -72,36 +68,19 @@ class Journal:
     def create(cls, path: Path | str | None, header: dict[str, Any], *, replace: bool = False) -> Journal:
         """A new journal at `path` (in memory if None). An existing file is only replaced if asked to."""
         file = None if path is None else Path(path)
-        if file is not None:
-            _make_way(file, replace)
-        with _explained(file):
-            connection = sqlite3.connect(":memory:" if file is None else file, isolation_level=None)
-            connection.execute("PRAGMA journal_mode = WAL")
-            connection.execute("PRAGMA synchronous = NORMAL")
-            connection.execute("BEGIN IMMEDIATE")
-            connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-            connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
-            for statement in TABLES.split(";\n"):
-                connection.execute(statement)
-            rows = [(name, json.dumps(value, sort_keys=True)) for name, value in header.items()]
-            connection.executemany("INSERT INTO header VALUES (?, ?)", rows)
-            connection.execute("COMMIT")
+        if file is None:
+            connection = sqlite3.connect(":memory:", isolation_level=None)
+            write_first_rows(connection, header)
+        else:
+            connection = create_file(file, header, replace)
         return cls(connection, file)
 
     @classmethod
     def open(cls, path: Path | str, *, write: bool = False) -> Journal:
         """An existing journal, to read or (`write`) to continue at its end."""
         file = Path(path)
-        if not file.is_file():
-            raise JournalError(f"There is no run at {file}. `asyncfed run --out {file}` makes one.")
-        with _explained(file):
-            connection = sqlite3.connect(file, isolation_level=None)
-            _check_ours(connection, file)
-            if write:
-                connection.execute("PRAGMA synchronous = NORMAL")
-                _bring_up_to_date(connection)
-            journal = cls(connection, file)
-            journal._load_details()
+        journal = cls(open_file(file, write), file)
+        journal._load_details()
         return journal
 
     def survive_power_loss(self) -> None:
@@ -125,7 +104,7 @@ class Journal:
     def commit(self, state: dict[str, Any] | None, arrays: dict[str, np.ndarray] | None, **header: Any) -> None:
         """Write all waiting rows, a checkpoint if given, and header values, in one transaction."""
         packed = pack_rows(self.events)
-        with _explained(self.path):
+        with explain_errors(self.path):
             self._connection.execute("BEGIN IMMEDIATE")
             try:
                 self._check_end()
@@ -144,7 +123,7 @@ class Journal:
         (end,) = self._connection.execute(last).fetchone() or (0,)
         expected = self.events[0][0] if self.events else self.next_seq
         if end != expected:
-            raise JournalError(_another_writer(self.path, f"its events end at {end}, not at {expected}"))
+            raise JournalError(another_writer(self.path, f"its events end at {end}, not at {expected}"))
 
     def _insert(
         self,
@@ -184,7 +163,7 @@ class Journal:
 
     def header(self) -> dict[str, Any]:
         rows = self._query("SELECT name, value FROM header")
-        with _legible(self.path, "header"):
+        with explain_damage(self.path, "header"):
             return Header(self.path, {name: json.loads(value) for name, value in rows})
 
     def event_rows(self, since: int = 0) -> Iterator[Event]:
@@ -194,7 +173,7 @@ class Journal:
         """
         texts = {number: text for text, number in self._detail_ids.items()}
         for count, block in self._blocks(since):
-            with _legible(self.path, "block of events"):
+            with explain_damage(self.path, "block of events"):
                 rows = unpack_rows(block, count)
                 for row in rows:
                     row[-1] = texts.get(row[-1])
@@ -204,19 +183,19 @@ class Journal:
     def event_columns(self) -> dict[str, list[Any]]:
         """All committed events by column, the kind by its name."""
         rows = list(self.event_rows())
-        with _legible(self.path, "event"):
+        with explain_damage(self.path, "event"):
             table: dict[str, list[Any]] = {name: [row[i] for row in rows] for i, name in enumerate(Event._fields)}
             table["kind"] = [KIND_NAMES[kind] for kind in table["kind"]]
         return table
 
     def _blocks(self, since: int = 0) -> Iterator[tuple[int, bytes]]:
         query = "SELECT count, rows FROM events WHERE first_seq >= ? ORDER BY first_seq"
-        with _explained(self.path):
+        with explain_errors(self.path):
             yield from self._connection.execute(query, (since,))
 
     def columns(self, table: str) -> dict[str, list[Any]]:
         """A whole table by column."""
-        with _explained(self.path):
+        with explain_errors(self.path):
             cursor = self._connection.execute(f"SELECT * FROM {table}")
             names = [column[0] for column in cursor.description]
             rows = cursor.fetchall()
@@ -225,7 +204,7 @@ class Journal:
     def evaluation_columns(self) -> dict[str, list[Any]]:
         """Evaluations by column, one column a metric; a metric that was not measured is NaN."""
         table = self.columns("evaluations")
-        with _legible(self.path, "evaluation"):
+        with explain_damage(self.path, "evaluation"):
             metrics: list[dict[str, Any]] = [dict(json.loads(text)) for text in table.pop("metrics")]
         names = dict.fromkeys(name for row in metrics for name in row)
         for name in names:
@@ -243,27 +222,27 @@ class Journal:
             raise JournalError(
                 f"{self.path} is damaged: its checkpoint does not agree with its check sum. Restore it from a copy."
             )
-        with _legible(self.path, "checkpoint"), np.load(io.BytesIO(blob), allow_pickle=False) as file:
+        with explain_damage(self.path, "checkpoint"), np.load(io.BytesIO(blob), allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
             return {**json.loads(state), "seq": seq}, arrays
 
     def rewind(self, seq: int) -> None:
         """Forget events from `seq` on and take up writing there; the digest is computed anew from what stays."""
-        with _explained(self.path):
+        with explain_errors(self.path):
             self._connection.execute("DELETE FROM events WHERE first_seq >= ?", (seq,))
         self.next_seq = seq
         self.rehash()
 
     def payload(self, ticket: int, dtype: np.dtype[Any]) -> np.ndarray:
         """What the client sent with this ticket, reported since the last checkpoint."""
-        with _explained(self.path):
+        with explain_errors(self.path):
             row = self._connection.execute("SELECT crc, bytes FROM payloads WHERE ticket = ?", (ticket,)).fetchone()
         if row is None or crc32(row[1]) != row[0]:
             raise JournalError(
                 f"{self.path} is damaged: what the client sent with ticket {ticket} is "
                 f"{'missing' if row is None else 'not what it was'}. Restore the file from a copy."
             )
-        with _legible(self.path, "payload"):
+        with explain_damage(self.path, "payload"):
             return np.frombuffer(row[1], dtype)
 
     def go_back(self, seq: int) -> None:
@@ -288,7 +267,7 @@ class Journal:
         self._digest(b"", self._query("SELECT id, text FROM details ORDER BY id"))
 
     def _query(self, sql: str) -> list[Row]:
-        with _explained(self.path):
+        with explain_errors(self.path):
             return self._connection.execute(sql).fetchall()
 
     def _load_details(self) -> None:
@@ -297,95 +276,3 @@ class Journal:
 
 def _marks(columns: tuple[str, ...]) -> str:
     return ", ".join("?" * len(columns))
-
-
-def _make_way(file: Path, replace: bool) -> None:
-    if file.exists():
-        if not replace:
-            raise JournalError(
-                f"{file} exists already, and nothing was overwritten. Continue it with `asyncfed resume {file}`, "
-                "choose another --out, or replace it with --force."
-            )
-        with _explained(file):
-            with closing(sqlite3.connect(file)) as connection:
-                _check_ours(connection, file)  # never delete what is not a run
-            for name in (file, file.with_name(file.name + "-wal"), file.with_name(file.name + "-shm")):
-                name.unlink(missing_ok=True)
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise JournalError(
-            f"The folder {file.parent} cannot be made ({error.strerror}). Choose another --out."
-        ) from error
-
-
-def _check_ours(connection: sqlite3.Connection, file: Path) -> None:
-    application = connection.execute("PRAGMA application_id").fetchone()[0]
-    version = connection.execute("PRAGMA user_version").fetchone()[0]
-    if application != APPLICATION_ID:
-        raise JournalError(f"{file} is a SQLite database, but not an AsyncFed run; it is left untouched.")
-    if version not in READABLE_VERSIONS:
-        raise JournalError(
-            f"{file} was written with schema version {version}; this AsyncFed reads versions {READABLE_VERSIONS[0]} to "
-            f"{READABLE_VERSIONS[-1]}. Use the AsyncFed that wrote it."
-        )
-
-
-def _bring_up_to_date(connection: sqlite3.Connection) -> None:
-    """A file of version 1 that is to be continued becomes one of version 2: nothing in it changes but what is new."""
-    if connection.execute("PRAGMA user_version").fetchone()[0] == SCHEMA_VERSION:
-        return
-    connection.execute("BEGIN IMMEDIATE")
-    connection.execute(next(statement for statement in TABLES.split(";\n") if "payloads" in statement))
-    connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
-    connection.execute("COMMIT")
-
-
-@contextmanager
-def _explained(path: Path | None) -> Iterator[None]:
-    """Say in words what SQLite's errors mean for the run in hand."""
-    try:
-        yield
-    except sqlite3.IntegrityError as error:
-        raise JournalError(_another_writer(path, str(error))) from error
-    except (sqlite3.Error, UnicodeDecodeError) as error:  # a damaged schema is quoted in an error that is no text
-        raise JournalError(_meaning(str(error), path)) from error
-
-
-@contextmanager
-def _legible(path: Path | None, part: str) -> Iterator[None]:
-    """Say which part of a file cannot be decoded, whatever decoder stumbled over it."""
-    try:
-        yield
-    except (ValueError, TypeError, LookupError, EOFError, OSError, BadZipFile, NotImplementedError) as error:
-        raise JournalError(
-            f"{path} is damaged: a {part} in it cannot be read ({error}). Restore the file from a copy, or run the "
-            "experiment anew with another --out."
-        ) from error
-
-
-def _another_writer(path: Path | None, what: str) -> str:
-    return (
-        f"{path} was changed by someone else while this run was writing to it ({what}). Two processes must not write "
-        f"to one run; stop the other one, then `asyncfed resume {path}`. Nothing was written."
-    )
-
-
-def _meaning(message: str, path: Path | None) -> str:
-    if "full" in message:
-        return (
-            f"The disk that holds {path} is full. Everything up to the last checkpoint is safe; "
-            f"make room, then `asyncfed resume {path}`."
-        )
-    if "unable to open" in message or "readonly" in message:
-        return f"{path} cannot be written ({message}). Check the folder's permissions or choose another --out."
-    if "locked" in message:
-        return f"{path} is being written by another process ({message}). Wait for it, or stop it."
-    if "disk I/O" in message:
-        return (
-            f"The disk that holds {path} failed or has reached a limit ({message}). Everything up to the last "
-            f"checkpoint is safe; mend it, then `asyncfed resume {path}`."
-        )
-    if any(sign in message for sign in ("not a database", "malformed", "no such", "decode")):
-        return f"{path} is damaged or not an AsyncFed run ({message}). It is left untouched; restore it from a copy."
-    return f"{path}: SQLite says: {message}."

@@ -1,0 +1,184 @@
+"""Files of runs: made whole or not at all, opened to read or to continue, and never taken for somebody else's."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from asyncfed.core.errors import JournalError
+from asyncfed.store.error_messages import explain_errors
+from asyncfed.store.schema import APPLICATION_ID, READABLE_VERSIONS, SCHEMA_VERSION, TABLES
+
+LARGEST_PAGE = 65536
+"""Bytes: a SQLite database without tables is one page."""
+
+
+def create_file(file: Path, header: dict[str, Any], replace: bool) -> sqlite3.Connection:
+    """A new file with this header and empty tables, ready to be written to.
+
+    It is made under another name and then renamed, so that a process that is killed meanwhile leaves nothing under the
+    name `file` that is not a run.
+
+    Args:
+        file: where it is to be. Missing folders are made.
+        header: what the run says about itself, by name.
+        replace: whether a run that is there already is deleted.
+    """
+    _check_free(file, replace)
+    new = file.with_name(f".{file.name}.{os.getpid()}.new")
+    with explain_errors(file):
+        try:
+            with closing(sqlite3.connect(new, isolation_level=None)) as connection:
+                connection.execute("PRAGMA journal_mode = WAL")
+                write_first_rows(connection, header)
+            if file.exists():
+                _delete(file)
+            _rename(new, file)
+        finally:
+            _delete(new)
+        return _connect_for_writing(file)
+
+
+def write_first_rows(connection: sqlite3.Connection, header: dict[str, Any]) -> None:
+    """Make the tables and write the header, in one transaction."""
+    connection.execute("BEGIN IMMEDIATE")
+    connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+    connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+    for statement in TABLES.split(";\n"):
+        connection.execute(statement)
+    rows = [(name, json.dumps(value, sort_keys=True)) for name, value in header.items()]
+    connection.executemany("INSERT INTO header VALUES (?, ?)", rows)
+    connection.execute("COMMIT")
+
+
+def open_file(file: Path, write: bool) -> sqlite3.Connection:
+    """An existing run's file, to read or (`write`) to continue."""
+    if not file.is_file():
+        raise JournalError(f"There is no run at {file}. `asyncfed run --out {file}` makes one.")
+    with explain_errors(file):
+        if write:
+            connection = _connect_for_writing(file)
+            _check_is_run(connection, file)
+            _bring_up_to_date(connection)
+        else:
+            connection = _connect_for_reading(file)
+            _check_is_run(connection, file)
+    return connection
+
+
+def _connect_for_writing(file: Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(file, isolation_level=None)
+    connection.execute("PRAGMA synchronous = NORMAL")
+    return connection
+
+
+def _connect_for_reading(file: Path) -> sqlite3.Connection:
+    """A connection that can read, also where nothing may be written.
+
+    Even to read, SQLite wants to make two files beside a run's own, which coordinate readers and writers. In a folder
+    that cannot be written to nobody writes, so they are not needed, if none was left by a run that was killed.
+    """
+    connection = sqlite3.connect(file, isolation_level=None)
+    try:
+        connection.execute("SELECT name FROM sqlite_master").fetchone()
+    except sqlite3.OperationalError as error:
+        connection.close()
+        if not any(sign in str(error) for sign in ("unable to open", "readonly")):
+            raise
+        waiting = file.with_name(file.name + "-wal")
+        if waiting.exists() and waiting.stat().st_size:
+            raise JournalError(
+                f"{file} was not closed by its last writer, and its folder cannot be written to ({error}). Copy it and "
+                f"{waiting.name} to a folder of your own, and open it there."
+            ) from error
+        connection = sqlite3.connect(f"file:{quote(str(file.absolute()))}?immutable=1", uri=True, isolation_level=None)
+    return connection
+
+
+def _check_free(file: Path, replace: bool) -> None:
+    """Refuse to write where somebody's work is; make the folder."""
+    if file.exists():
+        with explain_errors(file):
+            if file.is_file() and not _is_empty(file):
+                if not replace:
+                    raise JournalError(
+                        f"{file} exists already, and nothing was overwritten. Continue it with `asyncfed resume "
+                        f"{file}`, choose another --out, or replace it with --force."
+                    )
+                with closing(sqlite3.connect(file)) as connection:
+                    _check_is_run(connection, file)  # never delete what is not a run
+            elif not file.is_file():
+                raise JournalError(f"{file} is not a file, and nothing was overwritten. Choose another --out.")
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise JournalError(
+            f"The folder {file.parent} cannot be made ({error.strerror}). Choose another --out."
+        ) from error
+
+
+def _is_empty(file: Path) -> bool:
+    """Whether nothing is in the file: no byte, or a database without tables, as a killed process may leave it."""
+    size = file.stat().st_size
+    if not 0 < size <= LARGEST_PAGE:
+        return size == 0
+    try:
+        with closing(sqlite3.connect(file)) as connection:
+            return _has_nothing(connection)
+    except sqlite3.DatabaseError:
+        return False
+
+
+def _has_nothing(connection: sqlite3.Connection) -> bool:
+    (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    (application,) = connection.execute("PRAGMA application_id").fetchone()
+    return tables == 0 and application == 0
+
+
+def _check_is_run(connection: sqlite3.Connection, file: Path) -> None:
+    if _has_nothing(connection):
+        raise JournalError(
+            f"{file} is empty: a run that was to be written there was stopped before it began, so there is nothing to "
+            f"read or resume. Start it again with `asyncfed run --out {file}`."
+        )
+    (application,) = connection.execute("PRAGMA application_id").fetchone()
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    if application != APPLICATION_ID:
+        raise JournalError(f"{file} is a SQLite database, but not an AsyncFed run; it is left untouched.")
+    if version not in READABLE_VERSIONS:
+        raise JournalError(
+            f"{file} was written with schema version {version}; this AsyncFed reads versions {READABLE_VERSIONS[0]} to "
+            f"{READABLE_VERSIONS[-1]}. Use the AsyncFed that wrote it."
+        )
+
+
+def _bring_up_to_date(connection: sqlite3.Connection) -> None:
+    """A file of version 1 that is to be continued becomes one of version 2: nothing in it changes but what is new."""
+    if connection.execute("PRAGMA user_version").fetchone()[0] == SCHEMA_VERSION:
+        return
+    connection.execute("BEGIN IMMEDIATE")
+    connection.execute(next(statement for statement in TABLES.split(";\n") if "payloads" in statement))
+    connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+    connection.execute("COMMIT")
+
+
+def _delete(file: Path) -> None:
+    for name in (file.name, file.name + "-wal", file.name + "-shm"):
+        file.with_name(name).unlink(missing_ok=True)
+
+
+def _rename(new: Path, file: Path) -> None:
+    """Give the file its name, unless another process has made one of that name meanwhile."""
+    try:
+        os.link(new, file)
+    except FileExistsError as error:
+        raise JournalError(
+            f"{file} was made by another process meanwhile, and nothing was overwritten. Choose another --out."
+        ) from error
+    except OSError:  # a file system without links
+        new.replace(file)

@@ -72,10 +72,12 @@ class ReportedComparison(Protocol):
 
 
 def check_axis(axis: str) -> None:
+    """Raise a `ConfigError` that suggests the nearest axis if there is none of this name."""
     if axis not in AXES:
         raise ConfigError(f'There is no axis "{axis}". {did_you_mean(axis, AXES)}')
 
 
 def check_label(label: str, labels: tuple[str, ...]) -> None:
+    """Raise a `ConfigError` that suggests the nearest label if a comparison has none of this name."""
     if label not in labels:
         raise ConfigError(f'The comparison has no strategy "{label}". {did_you_mean(label, labels)}')

@@ -26,6 +26,7 @@ class Scale(Record):
 
     @property
     def label(self) -> str:
+        """The name with the unit, for an axis."""
         return f"{self.name}, {self.unit}" if self.unit else self.name
 
 

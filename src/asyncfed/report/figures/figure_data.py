@@ -54,4 +54,5 @@ def save(figure: FigureData, path: Path) -> None:
 
 
 def load(path: Path) -> FigureData:
+    """Read a figure's data from the JSON that `save` wrote."""
     return from_plain(read_json(path), FigureData)

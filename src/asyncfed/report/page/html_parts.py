@@ -26,6 +26,7 @@ MARKS = {
 
 
 def text(value: Any) -> str:
+    """A value as text that HTML shows as it is."""
     return escape(str(value), quote=True)
 
 
@@ -59,6 +60,7 @@ def summary(verdicts: Sequence[Mapping[str, Any]]) -> str:
 
 
 def verdict_table(verdicts: Sequence[Mapping[str, Any]], figures: Sequence[FigureData]) -> str:
+    """A row for each verdict, with a link to its figure; nothing if there are none."""
     if not verdicts:
         return ""
     titles = {figure.name: figure.title for figure in figures}
@@ -94,6 +96,7 @@ def _measured(given: Mapping[str, Any]) -> str:
 
 
 def contents(figures: Sequence[FigureData]) -> str:
+    """Links to all figures; nothing if there are none."""
     items = "".join(f'<li><a href="#figure-{text(f.name)}">{text(f.title)}</a></li>' for f in figures)
     if not items:
         return ""
@@ -152,6 +155,7 @@ def _swatch(style: SeriesStyle) -> str:
 
 
 def titled_table(title: str, rows: Sequence[Mapping[str, Any]]) -> str:
+    """A section with this title and a table of these rows."""
     return f"<section><h2>{text(title)}</h2>{table(rows)}</section>"
 
 
@@ -167,6 +171,7 @@ def table(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def settings_sections(settings: Mapping[str, Any]) -> str:
+    """A section in which each item can be opened; nothing if there are none."""
     sections = "".join(
         f"<details><summary>{text(name)}</summary>{_value(value)}</details>" for name, value in settings.items()
     )

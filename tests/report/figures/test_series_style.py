@@ -24,8 +24,8 @@ KEYS = st.tuples(st.sampled_from("abcd"), st.sampled_from("123456789"))
 def test_no_two_series_look_alike(kinds):
     found = series_styles(figure_of(*(line(label, group, kind=kind) for (group, label), kind in kinds.items())))
     assert list(found) == list(kinds)
-    told_by = {(look.kind, look.colour, look.dash if look.kind == "line" else ()) for look in found.values()}
-    assert len(told_by) == len(kinds)
+    distinguished_by = {(style.kind, style.colour, style.dash if style.kind == "line" else ()) for style in found.values()}
+    assert len(distinguished_by) == len(kinds)
 
 
 def test_points_share_the_colour_of_the_line_they_belong_to():
@@ -38,18 +38,18 @@ def test_the_longer_list_gets_the_colours(made_figures):
     readings = series_styles(figure_of(*(line(f, r) for r in ("text", "scripts") for f in ("20 %", "50 %", "90 %"))))
     assert readings["text", "20 %"].colour == readings["scripts", "20 %"].colour
     assert readings["text", "20 %"].dash != readings["scripts", "20 %"].dash
-    assert len({look.colour for look in readings.values()}) == 3
+    assert len({style.colour for style in readings.values()}) == 3
 
 
 def test_a_single_bold_series_is_drawn_in_ink(made_figures):
     found = series_styles(made_figures[0])
     assert (found["", "mean"].colour, found["", "mean"].width) == (colours.INK, BOLD)
-    assert colours.INK not in {look.colour for key, look in found.items() if key[1] != "mean"}
+    assert colours.INK not in {style.colour for key, style in found.items() if key[1] != "mean"}
 
 
 def test_several_bold_series_keep_their_colours():
     found = series_styles(figure_of(line("AFL", emphasis=True), line("sync", emphasis=True)))
-    assert [look.colour for look in found.values()] == list(colours.LINE_COLOURS[:2])
+    assert [style.colour for style in found.values()] == list(colours.LINE_COLOURS[:2])
 
 
 def test_a_series_looks_the_same_in_every_panel(made_figures):

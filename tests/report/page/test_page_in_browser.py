@@ -113,9 +113,9 @@ def test_hovering_tells_the_value_its_unit_and_the_band(opened):
     page.locator("#figure-others").scroll_into_view_if_needed()
     bar = page.locator("#figure-others .plot").first.locator(".bars .point").first
     bar.hover(force=True)  # a plot catches the pointer above its bars
-    told = page.locator("#figure-others .hoverlayer .hovertext").first.text_content()
+    shown = page.locator("#figure-others .hoverlayer .hovertext").first.text_content()
     for part in ("AFL", "client: 0", "updates: 3", "band: 2 to 4"):
-        assert part in told
+        assert part in shown
 
 
 def test_the_data_of_a_figure_can_be_downloaded(opened, made_figures, tmp_path):

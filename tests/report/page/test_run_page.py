@@ -8,11 +8,11 @@ from asyncfed.report.page.run_page import RunDescription, write_run_page
 
 
 def test_the_page_of_runs_names_each_and_gives_settings_and_digests(make_run, tmp_path, read_page):
-    told = [RunDescription(make_run(), "seed = 4\nx = 1", "IID as far as can be told", {"journal": "ab12"})] * 2
-    seen = read_page(write_run_page(tmp_path, told, "asyncfed report a b").read_text())
+    described = [RunDescription(make_run(), "seed = 4\nx = 1", "IID as far as can be seen", {"journal": "ab12"})] * 2
+    seen = read_page(write_run_page(tmp_path, described, "asyncfed report a b").read_text())
     words = " ".join(seen.texts)
     assert "2 runs of made up" in seen.texts
-    for part in ("afl (latest), seed 4 #2", "IID as far as can be told", "seed = 4\nx = 1", "ab12", "3.6 kB"):
+    for part in ("afl (latest), seed 4 #2", "IID as far as can be seen", "seed = 4\nx = 1", "ab12", "3.6 kB"):
         assert part in words
 
 

@@ -115,7 +115,6 @@ for words in {commands!r}:
 """
 
 
-@pytest.mark.xfail(reason="the store opens a finished run's file for writing")
 @pytest.mark.skipif(sys.platform != "linux", reason="permissions are obeyed by means of Linux")
 def test_a_finished_run_in_a_read_only_folder_can_be_read(read_only, tmp_path):
     file, table, page = map(str, (read_only, tmp_path / "table.csv", tmp_path / "page.html"))

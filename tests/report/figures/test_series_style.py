@@ -24,8 +24,8 @@ KEYS = st.tuples(st.sampled_from("abcd"), st.sampled_from("123456789"))
 def test_no_two_series_look_alike(kinds):
     found = series_styles(figure_of(*(line(label, group, kind=kind) for (group, label), kind in kinds.items())))
     assert list(found) == list(kinds)
-    distinguished_by = {(style.kind, style.colour, style.dash if style.kind == "line" else ()) for style in found.values()}
-    assert len(distinguished_by) == len(kinds)
+    styles = {(style.kind, style.colour, style.dash if style.kind == "line" else ()) for style in found.values()}
+    assert len(styles) == len(kinds)
 
 
 def test_points_share_the_colour_of_the_line_they_belong_to():

@@ -27,7 +27,7 @@ class Claim(NamedTuple):
 
 
 SPEED = "rounds to a loss that both reach, ratio paired over seeds, geometric mean"
-CHANGE = "ratio of the loss's relative change from round to round in the second half, paired over seeds"
+CHANGE = "ratio of the loss's relative change from round to round in the second half, geometric mean over seeds"
 LEVEL = "ratio of losses, paired over seeds, geometric mean"
 
 REGRESSION = (
@@ -210,7 +210,7 @@ AROUND = (
         "data-non-iid",
         14,
         "The clients' data are non-IID (Dirichlet with concentration 0.5).",
-        "share of data sets whose published split a test can tell from a random one",
+        "share of data sets whose published split a test distinguishes from a random one",
         "",
         tests.split_is_non_iid,
         ("published",),

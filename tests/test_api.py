@@ -81,3 +81,58 @@ def test_tables_of_a_run_as_data_frames(small, table):
 def test_a_table_that_does_not_exist_is_refused(small):
     with pytest.raises(af.errors.ConfigError, match='no table "losses"; a run has evaluations, rounds'):
         af.run(small()).to_frame("losses")
+
+
+class Unregistered(af.Config, tag_field="kind", tag="unregistered"):
+    """FedAsync without a name: no file can bring it back."""
+
+    concurrency: int = 2
+    work: af.Work = af.Work(batch_size=4)
+
+    @property
+    def inner(self):
+        return af.strategies.FedAsync(concurrency=self.concurrency, work=self.work)
+
+    def __getattr__(self, name):
+        return getattr(self.inner, name)
+
+
+def test_a_run_keeps_an_experiment_that_no_file_can_bring_back(small, tmp_path):
+    experiment = small(strategy=Unregistered())
+    run = af.run(experiment, out=tmp_path / "run.sqlite")
+    assert run.experiment is experiment
+    assert len(run.clients) == 4
+    assert run.certificate().name == "small"
+    assert run.bias().share.sum() == pytest.approx(1.0)
+    run.journal.close()
+    with pytest.raises(af.errors.JournalError, match="unregistered"):
+        _ = af.load(run.path).experiment
+    assert af.load(run.path, experiment=experiment).experiment is experiment
+    assert af.verify(run.path, experiment=experiment).ok
+
+
+def test_what_the_functions_return_is_a_run(small, tmp_path):
+    path = tmp_path / "run.sqlite"
+    runs = [af.run(small(), out=path), af.load(path), af.resume(path)]
+    runs += af.what_if(path, {"same": small().strategy}).values()
+    assert {type(run) for run in runs} == {af.Run}
+    assert len({tuple(run.sha256.values()) for run in runs[:3]}) == 1
+
+
+def test_a_run_can_be_drawn(small):
+    from matplotlib.figure import Figure
+
+    figure = af.run(small()).plot()
+    assert isinstance(figure, Figure)
+    assert figure.axes
+
+
+def test_parts_can_be_registered_before_anything_else_is_used():
+    code = """
+import asyncfed as af
+
+@af.register("strategy")
+class Mine(af.Config, tag_field="kind", tag="mine"):
+    pass
+"""
+    loaded_after(code)

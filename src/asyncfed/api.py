@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from pandas import DataFrame
 
+    from asyncfed.data.data_source import PreparedData
     from asyncfed.report.figures.certificate_figure import DrawableCertificate
     from asyncfed.report.figures.client_figure import DrawableClientTable
     from asyncfed.theory.bias import Bias
@@ -132,6 +133,7 @@ def run(
     *,
     out: Path | str | None = None,
     problem: Problem | None = None,
+    prepared: PreparedData | None = None,
     delays: DelayModel | None = None,
     threads: int | None = None,
     watch: Watcher | None = None,
@@ -143,7 +145,9 @@ def run(
     Args:
         experiment: what to run.
         out: the run's file; in memory if None.
-        problem: what to learn in place of what the experiment describes, for data or models of your own.
+        problem: what to learn in place of what the experiment describes, for data or models of your own. The run's
+            file says so and keeps its fingerprint; it cannot have another number of clients than `num_clients`.
+        prepared: the experiment's data, if `experiment.prepare_data()` has prepared them already.
         delays: the clients' clock in place of the experiment's, for a delay model of your own.
         threads: at least 1 (default: all cores). They change the speed and nothing else.
         watch: called about ten times a second with the `Progress` of the run.
@@ -162,6 +166,7 @@ def run(
             experiment,
             out=out,
             problem=problem,
+            prepared=prepared,
             delays=delays,
             threads=threads,
             watch=watch,

@@ -32,7 +32,7 @@ def run(
     from asyncfed import api
     from asyncfed.report.terminal.progress import run_bar
 
-    chosen, data, problem = options.prepare()
+    chosen, data, _ = options.prepare()
     file = out or Path("runs") / f"{chosen.name}-{chosen.seed}.sqlite"
     for note in (*data.notes, chosen.measure_heterogeneity(data.clients).verdict):
         print_note(note)
@@ -40,7 +40,7 @@ def run(
         done = api.run(
             chosen,
             out=file,
-            problem=problem,
+            prepared=data,
             threads=threads,
             watch=watch,
             force=force,

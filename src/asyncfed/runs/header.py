@@ -13,14 +13,28 @@ from asyncfed.version import __version__
 
 
 def new_header(
-    experiment: Experiment, problem: Problem, *, own_delays: bool = False, live: dict[str, Any] | None = None
+    experiment: Experiment,
+    problem: Problem,
+    *,
+    own_problem: bool = False,
+    own_delays: bool = False,
+    live: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """What the file of a new run says about itself; `live` holds what only a live run has to say."""
+    """What the file of a new run says about itself.
+
+    Args:
+        experiment: what is run.
+        problem: what is learnt, of which the file keeps the fingerprint.
+        own_problem: whether it was given by the caller, so that the experiment may describe other data.
+        own_delays: whether the clients' clock was given by the caller.
+        live: what only a live run has to say.
+    """
     return {
         "asyncfed": __version__,
         "experiment": _written(experiment),
         "problem": problem.fingerprint(),
         "num_clients": problem.num_clients,
+        "own_problem": own_problem,
         "own_delays": own_delays,
         **({} if live is None else {"live": live}),
         "verdict": "interrupted",

@@ -16,6 +16,7 @@ from asyncfed.live.local.local_engine import LocalEngine
 from asyncfed.live.session import CheckpointPolicy, LiveSession
 from asyncfed.problems.protocol import Problem
 from asyncfed.runs.cores import thread_count
+from asyncfed.runs.given_problem import choose_problem
 from asyncfed.runs.header import check_same_problem, new_header, same_experiment
 from asyncfed.runs.interruption import interruptible
 from asyncfed.runs.progress import progress, seal
@@ -71,7 +72,8 @@ def run_live(
     """Run an experiment with real clients, to its end or until Ctrl-C; see `asyncfed.run_live`."""
     engine = engine or LocalEngine()
     check_fit(experiment)
-    problem = experiment.problem() if problem is None else problem
+    own_problem = problem is not None
+    problem = choose_problem(experiment, problem)
     experiment.strategy.check(problem.num_clients)
     engine.check(problem)
     live = {
@@ -81,7 +83,7 @@ def run_live(
         "saving": to_plain(checkpoints or CheckpointPolicy()),
         "power_safe": power_safe,
     }
-    journal = Journal.create(out, new_header(experiment, problem, live=live), replace=force)
+    journal = Journal.create(out, new_header(experiment, problem, own_problem=own_problem, live=live), replace=force)
     return _drive(experiment, engine, problem, journal, live, threads, watch)
 
 

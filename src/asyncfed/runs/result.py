@@ -51,10 +51,12 @@ class RecordedRun:
         """What was learnt, with its data: as it was given, or made again from the experiment."""
         problem: Problem = self.experiment.problem() if self.given_problem is None else self.given_problem
         if problem.fingerprint() != self.header["problem"]:
-            raise JournalError(
-                f"{self.path} was run on data that its experiment does not describe, or that have changed since. Pass "
-                "the same again: af.load(path, problem=...)."
+            why = (
+                "was run with a problem of your own, which its file cannot hold"
+                if self.header.get("own_problem", False)  # files of earlier versions do not say
+                else "was run on data that its experiment does not describe, or that have changed since"
             )
+            raise JournalError(f"{self.path} {why}. Pass the same again: af.load(path, problem=...).")
         return problem
 
     @property

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from asyncfed.delays import DelayModel
 from asyncfed.engine.execution import MergeObserver
@@ -14,12 +15,16 @@ from asyncfed.engine.plan import check_churn, check_stopping
 from asyncfed.experiment import Experiment
 from asyncfed.problems.protocol import Problem
 from asyncfed.runs.cores import thread_count
+from asyncfed.runs.given_problem import choose_problem
 from asyncfed.runs.header import new_header
 from asyncfed.runs.interruption import interruptible
 from asyncfed.runs.progress import Watcher, progress, seal
 from asyncfed.runs.result import RecordedRun
 from asyncfed.sim.simulation import Simulation
 from asyncfed.store.journal import Journal
+
+if TYPE_CHECKING:
+    from asyncfed.data.data_source import PreparedData
 
 WATCH_SECONDS = 0.1
 CHECKPOINT_SECONDS = 2.0
@@ -31,6 +36,7 @@ def simulate(
     *,
     out: Path | str | None = None,
     problem: Problem | None = None,
+    prepared: PreparedData | None = None,
     delays: DelayModel | None = None,
     threads: int | None = None,
     watch: Watcher | None = None,
@@ -42,12 +48,12 @@ def simulate(
 
     The `observer` is shown every merge just before it is carried out.
     """
-    problem = experiment.problem() if problem is None else problem
+    own_problem, own_delays = problem is not None, delays is not None
+    problem = choose_problem(experiment, problem, prepared)
     experiment.strategy.check(problem.num_clients)
     check_churn(experiment.churn, problem.num_clients)
-    own_delays = delays is not None
     delays = experiment.delays.bind(problem.num_clients, experiment.seed) if delays is None else delays
-    header = new_header(experiment, problem, own_delays=own_delays)
+    header = new_header(experiment, problem, own_problem=own_problem, own_delays=own_delays)
     plan = experiment.plan(thread_count(threads))
     check_stopping(problem, plan)
     journal = Journal.create(out, header, replace=force)  # last, when nothing is left that could be refused

@@ -213,10 +213,10 @@ def _tasks(experiment: Experiment, strategies: Mapping[str, Strategy], seeds: Se
         raise ConfigError("there are no seeds; give at least one, and at least two for confidence intervals.")
     if len(set(seeds)) != len(seeds):
         raise ConfigError(f"seeds {list(seeds)} hold a number twice; the same seed is the same run, so name each once.")
-    crowd = experiment.count_clients()
+    num_clients = experiment.count_clients()
     for label, strategy in strategies.items():
         try:
-            strategy.check(crowd)
+            strategy.check(num_clients)
         except ConfigError as error:
             raise ConfigError(f'strategy "{label}": {error}') from error
     return [Task(label, replace(experiment, strategy=s, seed=n)) for n in seeds for label, s in strategies.items()]

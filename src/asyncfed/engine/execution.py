@@ -27,7 +27,7 @@ MergeObserver: TypeAlias = "Callable[[Execution, Merge], None]"
 
 
 class Execution:
-    """One run in progress. `on_dispatch` is told of every ticket handed out."""
+    """One run in progress. `on_dispatch` is called with every ticket that goes out."""
 
     def __init__(
         self,
@@ -100,7 +100,7 @@ class Execution:
         self._carry_out(outputs)
 
     def refuse(self, ticket: int | None, client: int, is_fault: bool, reason: str) -> None:
-        """A reply was not even let in: it is written down, and nothing follows from it."""
+        """A result was refused: it is written down, and nothing follows from it."""
         self._write(REFUSED, ticket, client, float(is_fault), None, reason)
 
     def leave(self, client: int, reason: str | None = None) -> None:

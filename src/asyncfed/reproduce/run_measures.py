@@ -55,8 +55,8 @@ def weighted_optimum(experiment: Experiment, shares: np.ndarray) -> np.ndarray:
 
 def equal_optimum(experiment: Experiment) -> np.ndarray:
     """The minimiser of the objective in which all clients count equally."""
-    crowd = experiment.count_clients()
-    return weighted_optimum(experiment, np.full(crowd, 1.0 / crowd))
+    num_clients = experiment.count_clients()
+    return weighted_optimum(experiment, np.full(num_clients, 1.0 / num_clients))
 
 
 def merge_shares(run: CachedRun) -> np.ndarray:
@@ -67,9 +67,9 @@ def merge_shares(run: CachedRun) -> np.ndarray:
 
 def seconds_per_ticket(experiment: Experiment) -> np.ndarray:
     """How long each client's first ticket takes to compute: with constant delays, how long all of them take."""
-    crowd, work = experiment.count_clients(), experiment.strategy.work
-    delays = experiment.delays.bind(crowd, experiment.seed)
-    return np.array([delays.timing(client, 0, work, 1).compute for client in range(crowd)])
+    num_clients, work = experiment.count_clients(), experiment.strategy.work
+    delays = experiment.delays.bind(num_clients, experiment.seed)
+    return np.array([delays.timing(client, 0, work, 1).compute for client in range(num_clients)])
 
 
 def optimum_shift(experiment: Experiment, run: CachedRun) -> float:

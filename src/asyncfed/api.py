@@ -236,7 +236,7 @@ def resume(
     """Continue an interrupted run, simulated or live. A run that is finished is loaded.
 
     A simulated run goes on from its last checkpoint, to the bytes it would have reached uninterrupted. Of a live run,
-    what was merged stays merged, and tickets that were out are given up.
+    what was merged stays merged, and tickets that were out are lost.
 
     Args:
         path: the run's file.

@@ -7,7 +7,7 @@ import asyncfed as af
 from asyncfed.core.errors import ConfigError, JournalError
 from asyncfed.core.types import Budget
 from asyncfed.data import Holdout
-from asyncfed.engine.stopping import Stopping, StoppingWatch
+from asyncfed.engine.stopping import Stopping, StoppingMonitor
 
 
 def stopping_run(small, out=None, **how):
@@ -43,14 +43,14 @@ def test_energy_ends_a_run(small):
 
 
 def test_an_accuracy_is_to_rise():
-    watch = StoppingWatch(Stopping(metric="test_accuracy", patience=2, target=0.9))
+    watch = StoppingMonitor(Stopping(metric="test_accuracy", patience=2, target=0.9))
     assert [watch.reason({"test_accuracy": a}, r) for r, a in enumerate((0.5, 0.6, 0.55))] == [None] * 3
     assert "best 0.6, in round 1" in watch.reason({"test_accuracy": 0.6}, 3)
     assert "0.95: the target of 0.9" in watch.reason({"test_accuracy": 0.95}, 4)
 
 
 def test_what_is_no_number_is_no_improvement():
-    watch = StoppingWatch(Stopping(metric="objective", patience=1))
+    watch = StoppingMonitor(Stopping(metric="objective", patience=1))
     assert watch.reason({"objective": float("nan")}, 0) is not None
 
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import asyncfed as af
-from asyncfed.engine.trajectory import PathObserver, follow
+from asyncfed.engine.trajectory import PathObserver, replay_trajectory
 from asyncfed.runs.simulate import simulate
 from asyncfed.store.schema import MERGE
 
@@ -12,7 +12,9 @@ def followed():
     experiment = af.presets.regression(rounds=6, strategy="afl_mixing")
     experiment = af.replace(experiment, evaluation=af.Evaluation(unit="update"))
     run, problem = af.run(experiment), experiment.problem()
-    path = follow(problem, experiment.plan(1), run.journal, problem.optimum(), 0.9, lambda version: version in (0, 3))
+    path = replay_trajectory(
+        problem, experiment.plan(1), run.journal, problem.optimum(), 0.9, lambda version: version in (0, 3)
+    )
     return run, problem, path
 
 
@@ -50,7 +52,7 @@ def test_observing_a_run_gives_the_same_path_as_following_it():
     run = simulate(experiment, problem=problem, observer=observer)
     observed = observer.trajectory(run.params)
     measured = set(run.evaluations["version"].tolist())
-    followed = follow(
+    followed = replay_trajectory(
         problem, experiment.plan(1), run.journal, problem.optimum(), 0.9, lambda version: version in measured
     )
     assert observed.steps == followed.steps
@@ -71,6 +73,6 @@ def test_observing_changes_nothing():
 def test_the_latest_average_gives_its_shares():
     experiment = af.presets.regression(rounds=2)
     run, problem = af.run(experiment), experiment.problem()
-    path = follow(problem, experiment.plan(1), run.journal, problem.optimum())
+    path = replay_trajectory(problem, experiment.plan(1), run.journal, problem.optimum())
     assert {step.shares for step in path.steps} == {(0.1,)}
     assert path.averages == {}

@@ -9,7 +9,7 @@ import numpy as np
 
 from asyncfed.certificates.local_maps import bounded_maps, exact_maps
 from asyncfed.certificates.settings import CHURN
-from asyncfed.engine.trajectory import Trajectory, follow
+from asyncfed.engine.trajectory import Trajectory, replay_trajectory
 from asyncfed.problems.linear import Linear
 from asyncfed.runs.result import RecordedRun
 from asyncfed.runs.verify import recorded_plan
@@ -78,7 +78,7 @@ def follow_run(
         return None
     measured = set(run.evaluations["version"].astype(int).tolist())
     plan = recorded_plan(run.header, run.experiment, threads)
-    return follow(problem, plan, run.journal, found.optimum, ratio, measured.__contains__)
+    return replay_trajectory(problem, plan, run.journal, found.optimum, ratio, measured.__contains__)
 
 
 def measure_run(

@@ -1,6 +1,6 @@
-"""Carrying out what the server decides: move the vectors, keep the account, write the journal.
+"""Carrying out what the server decides: move the vectors, count in the ledger, write the journal.
 
-It knows no clock: whoever drives it (the simulator's heap, a replayed journal) says what time it is.
+It knows no clock: whoever drives it (the simulator's heap, a replayed journal) sets `now`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from asyncfed.core.record import to_json
 from asyncfed.core.server import Server
 from asyncfed.core.types import Combine, Dispatch, Drop, Merge, Report, Stop, Work, staleness_of
 from asyncfed.engine.evaluation import Evaluator
-from asyncfed.engine.stopping import StoppingWatch
+from asyncfed.engine.stopping import StoppingMonitor
 from asyncfed.problems.protocol import Problem
 from asyncfed.rules import Vectors
 from asyncfed.store.journal import Journal
@@ -23,7 +23,7 @@ from asyncfed.store.ledger import Ledger
 from asyncfed.store.schema import DISPATCH, DROP, JOIN, LEAVE, LOST, MERGE, REFUSED, REPORT, STOP
 
 MergeObserver: TypeAlias = "Callable[[Execution, Merge], None]"
-"""Shown every merge just before it is carried out."""
+"""Called with every merge just before it is carried out."""
 
 
 class Execution:
@@ -45,13 +45,13 @@ class Execution:
         self.journal = journal
         self.evaluator = evaluator
         self.now = 0.0
-        # Counted along merge by merge, for the server counts all merges of an answer before the first is carried out.
+        # Counted merge by merge, because the server counts all merges of a decision before the first is carried out.
         self.version = server.version
         self.round = server.round
         self.updates = server.updates
         self.evaluated_at: int | None = None
         self.diverged = False
-        self.watch: StoppingWatch | None = None
+        self.stopping: StoppingMonitor | None = None
         self._halted = False
         self.on_dispatch: Callable[[Dispatch], None] = lambda dispatch: None
         self.on_merge: Callable[[Merge], None] | None = None
@@ -63,38 +63,41 @@ class Execution:
         self._work_detail = -1
         self._last_forms: list[tuple[str | None, Combine | None, int]] = [(None, None, -1), (None, None, -1)]
 
-    # ---- inputs: each is journalled, handed to the server, and its decisions carried out ----------------------
+    # ---- inputs: each is given to the server and journalled, and its decisions are carried out -----------------
 
     def start(self) -> None:
+        """Measure the first model and dispatch the first tickets."""
         self.evaluate()
-        if self.watch is not None:
-            self.watch.reason(self.evaluator.last, self.round)  # what the first model is worth is there to be improved
+        if self.stopping is not None:
+            self.stopping.reason(self.evaluator.last, self.round)  # later models are to improve on the first
         self._carry_out(self.server.start())
 
     def receive(self, report: Report, energy: float) -> None:
         """A report has arrived; its trained model is in `vectors.trained`."""
         outputs = self.server.receive(report)
         ticket, client, duration = report.ticket, report.client, report.duration
-        detail = None if report.metrics is None else self._interned(report.metrics)
+        detail = None if report.metrics is None else self._intern(report.metrics)
         journal = self.journal
         seq = journal.next_seq
         journal.next_seq = seq + 1
         journal.events.append((seq, self.now, REPORT, ticket, client, self.version, duration, energy, detail))
-        self.ledger.reported(duration, energy)
+        self.ledger.count_report(duration, energy)
         self._carry_out(outputs)
-        if self.watch is not None:
-            self._halt_early(self.watch.spent(self.ledger.energy))
+        if self.stopping is not None:
+            self._halt_early(self.stopping.spent(self.ledger.energy))
 
     def lose(self, ticket: int, after: float, energy: float, reason: str | None = None) -> None:
+        """A ticket will never be reported: lost `after` seconds, having cost `energy` joules."""
         client = self.vectors.client_of[ticket]
         outputs = self.server.lose(ticket)
         self._write(LOST, ticket, client, after, energy, reason)
         self._forget_lost(ticket, energy)
         self._carry_out(outputs)
-        if self.watch is not None:
-            self._halt_early(self.watch.spent(self.ledger.energy))
+        if self.stopping is not None:
+            self._halt_early(self.stopping.spent(self.ledger.energy))
 
     def join(self, client: int, num_examples: int) -> None:
+        """A client with so many rows is there from now on."""
         outputs = self.server.join(client, num_examples)
         self._write(JOIN, None, client, float(num_examples), None, None)
         self._carry_out(outputs)
@@ -104,6 +107,7 @@ class Execution:
         self._write(REFUSED, ticket, client, float(is_fault), None, reason)
 
     def leave(self, client: int, reason: str | None = None) -> None:
+        """A client is gone, and with it the tickets it had."""
         gone = [t for t, d in self.server.outstanding.items() if d.client == client]
         outputs = self.server.leave(client)
         self._write(LEAVE, None, client, None, None, reason)
@@ -112,6 +116,7 @@ class Execution:
         self._carry_out(outputs)
 
     def halt(self, reason: str) -> None:
+        """End the run."""
         self._carry_out(self.server.halt(reason))
         self._halted = True
 
@@ -134,6 +139,7 @@ class Execution:
             self.evaluate()
 
     def evaluate(self) -> None:
+        """Measure the model as it is now."""
         row = self.evaluator.row(self.vectors.params, self.version, self.round, self.updates, self.now)
         self.journal.evaluations.append(row)
         self.evaluated_at = self.updates
@@ -159,7 +165,7 @@ class Execution:
     def _dispatch(self, dispatch: Dispatch) -> None:
         ticket, client, work = dispatch.ticket, dispatch.client, dispatch.work
         if work is not self._work:
-            self._work, self._work_detail = work, self._interned(work)
+            self._work, self._work_detail = work, self._intern(work)
         self.dispatches[ticket] = dispatch
         if work.start == "server":
             self.vectors.dispatch(dispatch)
@@ -185,13 +191,13 @@ class Execution:
             client, weight = self.dispatches[ticket].client, merge.weights[0]
             journal.events.append((seq, self.now, MERGE, ticket, client, version, weight, merge.keep, detail))
         else:
-            detail = self._interned({**_form(merge), "tickets": tickets, "weights": merge.weights})
+            detail = self._intern({**_form(merge), "tickets": tickets, "weights": merge.weights})
             journal.events.append((seq, self.now, MERGE, None, None, version, None, merge.keep, detail))
         if self.on_merge is not None:
             self.on_merge(merge)
         for ticket in tickets:
             dispatch = self.dispatches.pop(ticket)
-            self.ledger.merged(dispatch.client, staleness_of(dispatch, version - 1))
+            self.ledger.count_merge(dispatch.client, staleness_of(dispatch, version - 1))
         self.vectors.merge(merge)
         if merge.ends_round:
             self.round += 1
@@ -204,15 +210,15 @@ class Execution:
         """The number of the text that says what kind of merge this is; mostly the same as the last time."""
         of, combiner, detail = self._last_forms[merge.ends_round]
         if of is not merge.of or combiner is not merge.combiner:
-            detail = self._interned(_form(merge))
+            detail = self._intern(_form(merge))
             self._last_forms[merge.ends_round] = (merge.of, merge.combiner, detail)
         return detail
 
     def _evaluate_if_due(self, merge: Merge) -> None:
         if self.evaluator.due(merge.ends_round, self.round, self.updates, len(merge.tickets)):
             self.evaluate()
-            if self.watch is not None:
-                self._halt_early(self.watch.reason(self.evaluator.last, self.round))
+            if self.stopping is not None:
+                self._halt_early(self.stopping.reason(self.evaluator.last, self.round))
 
     def _check_divergence(self) -> None:
         params = self.vectors.params
@@ -233,10 +239,10 @@ class Execution:
         seq = journal.next_seq
         journal.next_seq = seq + 1
         if type(detail) is str:
-            detail = self._interned(detail)
+            detail = self._intern(detail)
         journal.events.append((seq, self.now, kind, ticket, client, self.version, a, b, detail))
 
-    def _interned(self, value: Any) -> int:
+    def _intern(self, value: Any) -> int:
         return self.journal.intern(to_json(value))
 
     def _forget_lost(self, ticket: int, energy: float) -> None:
@@ -251,6 +257,7 @@ class Execution:
     # ---- checkpoints -----------------------------------------------------------------------------------------
 
     def snapshot(self) -> dict[str, Any]:
+        """All state but the vectors, as JSON can hold it."""
         return {
             "now": self.now,
             "diverged": self.diverged,
@@ -258,7 +265,7 @@ class Execution:
             "ledger": self.ledger.snapshot(),
             "pending": self.evaluator.pending,
             "evaluated_at": self.evaluated_at,
-            **({} if self.watch is None else {"watch": self.watch.snapshot()}),
+            **({} if self.stopping is None else {"watch": self.stopping.snapshot()}),
         }
 
     def restore(self, snapshot: dict[str, Any]) -> None:
@@ -266,8 +273,8 @@ class Execution:
         self.now, self.diverged = snapshot["now"], snapshot["diverged"]
         self.evaluator.pending = dict(snapshot["pending"])
         self.evaluated_at = snapshot["evaluated_at"]
-        if self.watch is not None:
-            self.watch.restore(snapshot["watch"])
+        if self.stopping is not None:
+            self.stopping.restore(snapshot["watch"])
         self.server.restore(snapshot["server"])
         self.version, self.round, self.updates = self.server.version, self.server.round, self.server.updates
         dispatches = [*self.server.outstanding.values(), *self.server.waiting.values()]
@@ -285,7 +292,7 @@ def _form(merge: Merge) -> dict[str, Any]:
     return form if merge.combiner is None else {**form, "combiner": merge.combiner}
 
 
-def own_start_of(problem: Problem, vectors: Vectors, seed: int, how: Any) -> Callable[[int], np.ndarray]:
+def own_start_function(problem: Problem, vectors: Vectors, seed: int, how: Any) -> Callable[[int], np.ndarray]:
     """Which model a client that does not download starts from: its last one, or its own first draw."""
 
     def own_start(client: int) -> np.ndarray:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from asyncfed.core.server import Server
 from asyncfed.engine.evaluation import Evaluator
-from asyncfed.engine.execution import Execution, own_start_of
+from asyncfed.engine.execution import Execution, own_start_function
 from asyncfed.engine.plan import Checkpoint, Plan
-from asyncfed.engine.stopping import StoppingWatch
+from asyncfed.engine.stopping import StoppingMonitor
 from asyncfed.problems.protocol import Problem
 from asyncfed.rules import Vectors
 from asyncfed.store.journal import Journal
@@ -21,12 +21,12 @@ def set_up(problem: Problem, plan: Plan, journal: Journal, checkpoint: Checkpoin
         ledger = Ledger(problem.num_clients, vectors.params.nbytes)
     else:
         vectors = Vectors.load(checkpoint[1])
-        ledger = Ledger.restored(checkpoint[0]["ledger"])
+        ledger = Ledger.from_snapshot(checkpoint[0]["ledger"])
     evaluator = Evaluator(problem, plan.evaluation, plan.threads, plan.seed)
-    own_start = own_start_of(problem, vectors, plan.seed, plan.init)
+    own_start = own_start_function(problem, vectors, plan.seed, plan.init)
     execution = Execution(server, vectors, ledger, journal, evaluator, own_start, plan.divergence_norm)
     if plan.stopping is not None:
-        execution.watch = StoppingWatch(plan.stopping)
+        execution.stopping = StoppingMonitor(plan.stopping)
     if checkpoint is not None:
         execution.restore(checkpoint[0])
     return execution

@@ -93,7 +93,7 @@ def repeat_input(execution: Execution, event: Event, examples: list[int], train:
         execution: the run in which it happens.
         event: the input, of one of the kinds INPUTS.
         examples: how many rows each client has.
-        train: sees to it that a ticket's model is in `execution.vectors.trained`.
+        train: called with a ticket before its report; must put its model into `execution.vectors.trained`.
     """
     if event.kind == REPORT:
         _repeat_report(execution, event, examples, train)

@@ -11,11 +11,18 @@ from asyncfed.core.record import Config
 
 
 class Stopping(Config):
-    """Rules that end a run before its budget does; whichever is met first.
+    """Rules that end a run before its budget does; whichever is met first. At least one must be set.
 
-    `patience`: so many evaluations in a row in which `metric` did not improve on its best by more than
-    `min_improvement`. `target`: `metric` is this good. `energy`: so many joules of computing were reported. Accuracies
-    are to rise, everything else is to fall.
+    Args:
+        metric: the measurement that `patience` and `target` are about, such as `validation_loss`, `test_accuracy` or
+            `objective`. Accuracies are to rise, everything else is to fall.
+        patience: stop after so many evaluations in a row in which the metric did not improve on its best, at least 1.
+        min_improvement: what counts as an improvement, zero or positive, in the unit of the metric.
+        target: stop when the metric is this good.
+        energy: stop when so many joules of computing were spent, positive.
+
+    >>> Stopping(metric="objective", patience=5).measures
+    True
     """
 
     metric: str = "validation_loss"
@@ -55,8 +62,8 @@ class Stopping(Config):
             )
 
 
-class StoppingWatch:
-    """Keeps the best value so far and how long ago it was; survives checkpoints."""
+class StoppingMonitor:
+    """Decides when the rules of a `Stopping` are met: keeps the best value so far and how long ago it was."""
 
     def __init__(self, rules: Stopping) -> None:
         self.rules = rules
@@ -66,7 +73,7 @@ class StoppingWatch:
         self._without = 0
 
     def reason(self, metrics: Mapping[str, float], round: int) -> str | None:
-        """Take note of an evaluation; answer why the run is to stop, if it is."""
+        """Note an evaluation. Returns why the run is to stop, or None."""
         rules = self.rules
         if not rules.measures:
             return None
@@ -87,16 +94,18 @@ class StoppingWatch:
         return None
 
     def spent(self, energy: float) -> str | None:
-        """Why the run is to stop, if this much energy is too much."""
+        """Why the run is to stop when this much energy was spent, or None."""
         limit = self.rules.energy
         if limit is None or energy < limit:
             return None
         return f"the energy budget of {limit:g} J is spent"
 
     def snapshot(self) -> dict[str, Any]:
+        """The state that a checkpoint keeps."""
         best = self._best if isfinite(self._best) else None
         return {"best": best, "best_round": self._best_round, "without": self._without}
 
     def restore(self, snapshot: Mapping[str, Any]) -> None:
+        """Continue from a snapshot."""
         self._best = inf if snapshot["best"] is None else snapshot["best"]
         self._best_round, self._without = snapshot["best_round"], snapshot["without"]

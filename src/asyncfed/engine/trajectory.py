@@ -62,7 +62,7 @@ class Trajectory:
 
 
 class PathObserver:
-    """Records the path of a run: hand it to the simulation or the replay as the observer of its merges.
+    """Records the path of a run, as the observer of its merges in a simulation or a replay.
 
     Args:
         seed: the run's, from which the keys of its trainings follow.
@@ -107,7 +107,7 @@ class PathObserver:
                 self._averages[version] = average.copy()
 
 
-def follow(
+def replay_trajectory(
     problem: Problem,
     plan: Plan,
     recorded: Journal,

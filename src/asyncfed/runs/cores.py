@@ -16,6 +16,7 @@ def usable_cores() -> int:
 
 
 def thread_count(threads: int | None) -> int:
+    """The number of threads to use: as given, at least 1, or one per core."""
     if threads is not None and threads < 1:
         raise ConfigError(f"threads is {threads}; it must be at least 1.")
     return threads or usable_cores()

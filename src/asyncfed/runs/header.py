@@ -43,6 +43,7 @@ def new_header(
 
 
 def check_same_problem(header: dict[str, Any], problem: Problem, path: Path | str) -> None:
+    """Refuse a problem that is not the one the run was made with."""
     if problem.fingerprint() != header["problem"]:
         raise JournalError(
             f"{path} was run on other data or another loss (its problem is {header['problem'][:12]}, this one "
@@ -51,6 +52,7 @@ def check_same_problem(header: dict[str, Any], problem: Problem, path: Path | st
 
 
 def same_experiment(header: dict[str, Any], given: Experiment | None, path: Path | None) -> Experiment:
+    """The run's experiment: as given, if it is the same, or as the header describes it."""
     if given is None:
         return stored(header["experiment"], path)
     changes = differences(header["experiment"], given)
@@ -67,7 +69,7 @@ def _written(experiment: Experiment) -> dict[str, Any]:
         plain: dict[str, Any] = to_plain(experiment)
     except TypeError as error:
         raise ConfigError(
-            f"The experiment has a part that cannot be written down ({error}). Hand functions and data of your own to "
+            f"The experiment has a part that cannot be written down ({error}). Pass functions and data of your own to "
             "af.run as `delays=` and `problem=` instead."
         ) from error
     return plain

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
+from typing import Any
 
 STOPPING_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
@@ -16,8 +17,8 @@ def interruptible() -> Iterator[threading.Event]:
     """The event is set by the first Ctrl-C or SIGTERM; a second one does what it would have done without this.
 
     Save what is to be saved inside the block. After it, a SIGTERM that came does what it would have done: it ends the
-    process, unless the program has a handler of its own. A Ctrl-C is only noted, for whoever pressed it still sits
-    there and can press it again. In other threads than the main one no signal can be caught, and nothing is.
+    process, unless the program has a handler of its own. A Ctrl-C is only noted: the caller gets its run back, saved,
+    and whoever pressed it can press it again. Signals can be caught in the main thread only; in others nothing is done.
     """
     interrupted = threading.Event()
     if threading.current_thread() is not threading.main_thread():
@@ -30,7 +31,7 @@ def interruptible() -> Iterator[threading.Event]:
         interrupted.set()
         signal.signal(number, before[number])
 
-    before = {number: signal.signal(number, note) for number in STOPPING_SIGNALS}
+    before: dict[int, Any] = {number: signal.signal(number, note) for number in STOPPING_SIGNALS}
     try:
         yield interrupted
     finally:

@@ -11,7 +11,14 @@ from asyncfed.store.journal import Journal
 
 
 class Progress(NamedTuple):
-    """How far a run is: what a progress bar needs."""
+    """How far a run is.
+
+    Args:
+        rounds: complete rounds.
+        updates: merged updates of clients.
+        elapsed: seconds since the start, by the run's own clock.
+        objective: the last measured objective, NaN if it is not measured.
+    """
 
     rounds: int
     updates: int

@@ -46,7 +46,7 @@ def simulate(
 ) -> RecordedRun:
     """Run an experiment in virtual time, to its end or until Ctrl-C; see `asyncfed.run`.
 
-    The `observer` is shown every merge just before it is carried out.
+    The `observer` is called with every merge just before it is carried out.
     """
     own_problem, own_delays = problem is not None, delays is not None
     problem = choose_problem(experiment, problem, prepared)

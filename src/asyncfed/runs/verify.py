@@ -23,7 +23,12 @@ from asyncfed.store.journal import Journal
 
 
 class Verification(NamedTuple):
-    """What `verify` found: whether all is well, and a sentence for each check."""
+    """What `verify` found.
+
+    Args:
+        ok: True if the file is as the run left it and a replay gives the same.
+        lines: a sentence for each check.
+    """
 
     ok: bool
     lines: tuple[str, ...]

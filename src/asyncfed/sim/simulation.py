@@ -21,9 +21,9 @@ from asyncfed.store.journal import Journal
 
 
 class Simulation:
-    """`advance` until it answers True; commit the journal with `checkpoint()` whenever convenient in between.
+    """Call `advance` until it returns True; commit the journal with `checkpoint()` in between.
 
-    The `observer` is shown every merge just before it is carried out.
+    The `observer` is called with every merge just before it is carried out.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class Simulation:
         if observer is not None:
             observers.append(partial(observer, self._execution))
         if observers:
-            self._execution.on_merge = partial(_show_to_all, observers)
+            self._execution.on_merge = partial(_call_all, observers)
         if checkpoint is None:
             for number, churn in enumerate(self._churn):
                 heappush(self._heap, (churn.time, number - len(self._churn), 0.0, 0.0, False))
@@ -63,7 +63,7 @@ class Simulation:
     # ---- virtual time ----------------------------------------------------------------------------------------
 
     def advance(self, arrivals: int) -> bool:
-        """Let up to so many things happen. True when the run is over."""
+        """Let up to so many arrivals happen. True when the run is over."""
         execution, heap = self._execution, self._heap
         server, trained, examples, training = (
             execution.server,
@@ -104,7 +104,7 @@ class Simulation:
         return self.finished
 
     def _scheduler(self) -> Callable[[Dispatch], None]:
-        """What puts a ticket's arrival on the heap. A client computes one ticket at a time, first come first served.
+        """What puts a ticket's arrival on the heap. A client computes one ticket at a time, in the order of dispatch.
 
         A function with everything at hand, because it is called once per update.
         """
@@ -162,6 +162,6 @@ class Simulation:
                 self._training.pending[ticket] = in_flight[ticket]
 
 
-def _show_to_all(observers: list[Callable[[Merge], None]], merge: Merge) -> None:
+def _call_all(observers: list[Callable[[Merge], None]], merge: Merge) -> None:
     for observe in observers:
         observe(merge)

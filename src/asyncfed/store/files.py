@@ -1,4 +1,4 @@
-"""Files of runs: made whole or not at all, opened to read or to continue, and never taken for somebody else's."""
+"""Files of runs: made whole or not at all, opened to read or to continue, never confused with other databases."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def _is_empty(file: Path) -> bool:
 def _has_nothing(connection: sqlite3.Connection) -> bool:
     (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
     (application,) = connection.execute("PRAGMA application_id").fetchone()
-    return tables == 0 and application == 0
+    return bool(tables == 0 and application == 0)
 
 
 def _check_is_run(connection: sqlite3.Connection, file: Path) -> None:

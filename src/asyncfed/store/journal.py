@@ -66,7 +66,7 @@ class Journal:
 
     @classmethod
     def create(cls, path: Path | str | None, header: dict[str, Any], *, replace: bool = False) -> Journal:
-        """A new journal at `path` (in memory if None). An existing file is only replaced if asked to."""
+        """A new journal at `path` (in memory if None). An existing run is only replaced with `replace`."""
         file = None if path is None else Path(path)
         if file is None:
             connection = sqlite3.connect(":memory:", isolation_level=None)
@@ -88,6 +88,7 @@ class Journal:
         self._connection.execute("PRAGMA synchronous = FULL")
 
     def close(self) -> None:
+        """Close the file. What waits for a commit is lost."""
         self._connection.close()
 
     # ---- writing ---------------------------------------------------------------------------------------------
@@ -162,6 +163,7 @@ class Journal:
         return hashlib.sha256(self._event_digest.digest() + self._detail_digest.digest()).hexdigest()
 
     def header(self) -> dict[str, Any]:
+        """What the file says about itself."""
         rows = self._query("SELECT name, value FROM header")
         with explain_damage(self.path, "header"):
             return Header(self.path, {name: json.loads(value) for name, value in rows})
@@ -260,7 +262,7 @@ class Journal:
         self.events = []
 
     def rehash(self) -> None:
-        """Compute the digest from the file itself, as a reader who trusts nobody would."""
+        """Compute the digest from the file itself instead of trusting what was computed while writing."""
         self._event_digest, self._detail_digest = hashlib.sha256(), hashlib.sha256()
         for _, block in self._blocks():
             self._digest(block, [])

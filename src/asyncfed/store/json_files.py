@@ -10,6 +10,7 @@ from asyncfed.core.errors import JournalError
 
 
 def read_json(path: Path) -> Any:
+    """What a JSON file holds."""
     try:
         return json.loads(path.read_text())
     except (OSError, ValueError) as error:

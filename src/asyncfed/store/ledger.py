@@ -6,12 +6,12 @@ from typing import Any
 
 
 class Ledger:
-    """Counts as things happen; `close_round` answers with the row of the round (see `schema.ROUND_COLUMNS`).
+    """Counts reports, merges and losses; `close_round` gives the row of a round (see `schema.ROUND_COLUMNS`).
 
     `cumulative_spread` is the paper's wall-clock, the sum over rounds of longest minus shortest duration;
-    `cumulative_longest` is the published scripts', the sum of longest durations. `elapsed` is the honest one. Energy is
-    in joules, of computing only, lost work included. Jain's index of participation is 1 when all clients were merged
-    equally often and 1/C when only one was.
+    `cumulative_longest` is the published scripts', the sum of longest durations; `elapsed` is what the run's clock
+    shows. Energy is in joules, of computing only, lost work included. Jain's index of participation is 1 when all
+    clients were merged equally often and 1/C when only one was.
     """
 
     def __init__(self, num_clients: int, model_bytes: int) -> None:
@@ -24,7 +24,7 @@ class Ledger:
         self.dropped = 0
         self.cumulative_spread = 0.0
         self.cumulative_longest = 0.0
-        self.merges_of: dict[int, int] = {}
+        self.merges_by_client: dict[int, int] = {}
         self._merges = 0
         self._squares = 0
         self._open_round()
@@ -36,7 +36,8 @@ class Ledger:
         self._staleness_max = 0
         self._merged = 0
 
-    def reported(self, duration: float, energy: float) -> None:
+    def count_report(self, duration: float, energy: float) -> None:
+        """A client reported: it worked for `duration` seconds and spent `energy` joules."""
         self.energy += energy
         self.bytes_up += self.model_bytes
         if duration < self._shortest:
@@ -44,17 +45,19 @@ class Ledger:
         if duration > self._longest:
             self._longest = duration
 
-    def merged(self, client: int, staleness: int) -> None:
+    def count_merge(self, client: int, staleness: int) -> None:
+        """An update of this client was merged, so many versions after its download."""
         self._merged += 1
         self._staleness_sum += staleness
         if staleness > self._staleness_max:
             self._staleness_max = staleness
-        before = self.merges_of.get(client, 0)
-        self.merges_of[client] = before + 1
+        before = self.merges_by_client.get(client, 0)
+        self.merges_by_client[client] = before + 1
         self._merges += 1
         self._squares += 2 * before + 1
 
     def close_round(self, round: int, version: int, updates: int, elapsed: float) -> tuple[Any, ...]:
+        """The row of the round that ends here; the next one begins."""
         spread = max(0.0, self._longest - self._shortest)
         self.cumulative_spread += spread
         self.cumulative_longest += self._longest
@@ -74,26 +77,29 @@ class Ledger:
             self._staleness_max,
             self.lost,
             self.dropped,
-            len(self.merges_of),
+            len(self.merges_by_client),
             self.jain_index(),
         )
         self._open_round()
         return row
 
     def jain_index(self) -> float:
+        """(Σ n_c)² / (C Σ n_c²) of the clients' numbers n_c of merged updates; 0 before the first."""
         return self._merges**2 / (self.num_clients * self._squares) if self._squares else 0.0
 
     def snapshot(self) -> dict[str, Any]:
-        state = {name: value for name, value in vars(self).items() if name != "merges_of"}
+        """All counts as JSON can hold them."""
+        state = {name: value for name, value in vars(self).items() if name != "merges_by_client"}
         state["_shortest"] = None if self._shortest == float("inf") else self._shortest
-        return {**state, "clients": list(self.merges_of), "merges": list(self.merges_of.values())}
+        return {**state, "clients": list(self.merges_by_client), "merges": list(self.merges_by_client.values())}
 
     @classmethod
-    def restored(cls, snapshot: dict[str, Any]) -> Ledger:
+    def from_snapshot(cls, snapshot: dict[str, Any]) -> Ledger:
+        """The ledger as it was when `snapshot` was called."""
         state = dict(snapshot)
         clients, merges = state.pop("clients"), state.pop("merges")
         ledger = cls(state["num_clients"], state["model_bytes"])
         vars(ledger).update(state)
         ledger._shortest = float("inf") if state["_shortest"] is None else state["_shortest"]
-        ledger.merges_of = dict(zip(clients, merges, strict=True))
+        ledger.merges_by_client = dict(zip(clients, merges, strict=True))
         return ledger

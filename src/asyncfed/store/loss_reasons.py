@@ -1,4 +1,4 @@
-"""Reasons for losses and refusals that readers of a journal may want to tell apart."""
+"""Reasons for losses and refusals, as the journal holds them, for readers that distinguish them."""
 
 OVER = "the run is over"
 REPLY_REFUSED = "its reply was refused"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-APPLICATION_ID = 0x41464C31  # "AFL1": tells our files from other people's SQLite databases
+APPLICATION_ID = 0x41464C31  # "AFL1": distinguishes our files from other SQLite databases
 SCHEMA_VERSION = 2
 READABLE_VERSIONS = (1, 2)  # version 1 had neither refused replies nor payloads
 

@@ -25,11 +25,11 @@ def test_progress_is_reported_until_the_end(small):
 def test_checkpoints_are_written_as_often_as_asked(small, tmp_path, seconds, several):
     path, kept = tmp_path / "run.sqlite", set()
 
-    def look(progress):
+    def read_checkpoint(progress):
         with sqlite3.connect(path) as file:
             kept.update(file.execute("SELECT seq FROM checkpoints"))
 
-    af.run(small(budget=Budget(rounds=400)), out=path, watch=look, checkpoint_seconds=seconds)
+    af.run(small(budget=Budget(rounds=400)), out=path, watch=read_checkpoint, checkpoint_seconds=seconds)
     assert (len(kept) > 1) is several
 
 

@@ -55,6 +55,21 @@ def test_a_file_with_nothing_in_it_says_what_happened_and_what_to_do(path, make,
         use(path)
 
 
+def test_a_file_whose_tables_still_wait_beside_it_is_not_empty(small, path, tmp_path):
+    """A database that was not closed may have all it holds in the file beside it."""
+    source = tmp_path / "other.sqlite"
+    connection = sqlite3.connect(source, isolation_level=None)
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("CREATE TABLE bank (money)")
+    for ending in ("", "-wal"):
+        path.with_name(path.name + ending).write_bytes(source.with_name(source.name + ending).read_bytes())
+    connection.close()
+    for force in (False, True):
+        with pytest.raises(JournalError, match=r"exists already|not an AsyncFed run; it is left untouched"):
+            af.run(small(), out=path, force=force)
+    assert sqlite3.connect(path).execute("SELECT name FROM sqlite_master").fetchall() == [("bank",)]
+
+
 KILLED_WHILE_MAKING = """
 import os, signal, sys
 from asyncfed.store import files

@@ -26,7 +26,7 @@ from asyncfed.store.journal import Journal
 if TYPE_CHECKING:
     from asyncfed.data.data_source import PreparedData
 
-WATCH_SECONDS = 0.1
+PROGRESS_SECONDS = 0.1
 CHECKPOINT_SECONDS = 2.0
 MOST_WAITING_EVENTS = 60_000
 
@@ -72,7 +72,7 @@ def drive_simulation(
             began = time.monotonic()
             simulation.advance(arrivals)
             now = time.monotonic()
-            arrivals = max(1, min(4 * arrivals, int(arrivals * WATCH_SECONDS / max(now - began, 1e-6))))
+            arrivals = max(1, min(4 * arrivals, int(arrivals * PROGRESS_SECONDS / max(now - began, 1e-6))))
             if watch is not None:
                 watch(progress(simulation.state))
             if now - saved_at >= checkpoint_seconds or len(journal.events) > MOST_WAITING_EVENTS:

@@ -101,13 +101,20 @@ def described(folder: Path, small) -> Path:
     return toml
 
 
-def test_an_installed_package_brings_a_strategy_and_a_sampler_to_every_command(package, command, small):
+def test_an_installed_package_brings_a_strategy_and_a_sampler(package, command, small):
+    toml = described(package, small)
+    command("run", toml, "--out", "one.sqlite")
+    shown = command("show", "one.sqlite", "--toml")
+    assert "halving" in shown
+    assert "lowest_number" in shown
+
+
+@pytest.mark.slow
+def test_an_installed_package_brings_them_to_every_command(package, command, small):
     toml = described(package, small)
     command("run", toml, "--out", "one.sqlite")
     command("verify", "one.sqlite")
     command("resume", "one.sqlite")
-    assert "halving" in command("show", "one.sqlite", "--toml")
-    assert "lowest_number" in command("show", "one.sqlite", "--toml")
     assert "halving" in command("compare", toml, "--strategies", "halving,sync", "--seeds", "1", "--workers", "1")
     assert "halving" in command("compare", toml, "--strategies", "halving,sync", "--seeds", "2", "--workers", "2")
     command("certify", toml, "--seeds", "1")

@@ -238,6 +238,7 @@ class Unregistered(FedAvg, tag="unregistered_of_a_test"):
 """
 
 
+@pytest.mark.slow
 def test_strategies_of_ones_own_are_compared_by_worker_processes(tmp_path, monkeypatch):
     (tmp_path / "own_strategies_of_a_test.py").write_text(OWN_STRATEGY)
     monkeypatch.syspath_prepend(tmp_path)

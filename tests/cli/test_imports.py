@@ -78,6 +78,7 @@ def test_what_cannot_be_imported_is_explained(tmp_path, monkeypatch, name, words
         import_parts(str(tmp_path / name) if name.endswith(".py") else name)
 
 
+@pytest.mark.slow
 def test_worker_processes_know_it_too(part, toml, tmp_path):
     """Two workers, started afresh, are given a strategy that only this command's file defines."""
     words = ["compare", str(toml), "--strategies", "halved_for_workers,sync", "--seeds", "2", "--workers", "2"]

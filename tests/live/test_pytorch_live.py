@@ -18,6 +18,7 @@ def rows(client):
     return x, (x[:, 0] > 0).astype(np.int64)
 
 
+@pytest.mark.slow
 def test_a_module_learns_live_and_replays_to_the_same_bits(tmp_path):
     problem = af.problems.torch(perceptron, "cross_entropy", [rows(client) for client in range(3)])
     work = af.Work(epochs=2, batch_size=4, learning_rate=0.1)

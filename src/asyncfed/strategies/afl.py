@@ -165,7 +165,7 @@ class AFL(KeepBusy, Config, tag_field="kind", tag="afl"):
         merge = Merge(tickets, weights, keep=keep, of=of, combiner=rule, ends_round=ends_round)
         left = count - self.concurrency if ends_round else count
         joined = without(state.joined, clients) if state.joined else ()
-        after = replace(state, merged_this_round=left, total_merges=total, departed=(), joined=joined)
+        after = AFLState(state.sampling, left, state.merges, total, state.held, (), joined)  # once per update: fast
         return self.refill(after, view, [merge], len(state.held))
 
     def _weights(

@@ -286,3 +286,9 @@ def test_the_core_can_be_read_in_half_an_hour():
 
 def test_the_papers_algorithm_stays_short():
     assert code_lines("strategies/afl.py") <= 120
+
+
+def test_every_folder_of_code_is_a_package():
+    """A folder without `__init__.py` works in a checkout and is left out of an installed package."""
+    folders = {(SOURCE / module).parent for module in MODULES}
+    assert not [folder for folder in folders if not (folder / "__init__.py").exists()]

@@ -32,6 +32,10 @@ def pytest_collection_modifyitems(items):
             item.add_marker(pytest.mark.flower)
 
 
+class InterruptedPush(Exception):
+    """Like the error of Flower's own when its SuperLink is restarted in the middle of a message."""
+
+
 class FakeGrid(Grid):
     """`inboxes` holds what nodes have been sent, `sent` and `answers` all that ever went over the wire."""
 
@@ -39,6 +43,7 @@ class FakeGrid(Grid):
         self.app = make_client_app(experiment)
         self.nodes, self.inboxes, self.waiting = {}, {}, {}
         self.sent, self.answers, self.accepts = [], [], True
+        self.broken_pushes = 0
         self._numbers = itertools.count()
         for client in clients:
             self.add(client)
@@ -55,6 +60,9 @@ class FakeGrid(Grid):
         return list(self.nodes)
 
     def push_messages(self, messages):
+        if self.broken_pushes:
+            self.broken_pushes -= 1
+            raise InterruptedPush("the push session may have expired")
         identities = []
         for message in messages:
             identity = f"message {next(self._numbers)}" if self.accepts else ""

@@ -8,7 +8,7 @@ import pytest
 from flwr.app import Array, ArrayRecord, ConfigRecord, RecordDict
 
 import asyncfed as af
-from asyncfed.flower.grid_driver import LATE_SECONDS, MAX_ERRORS_IN_A_ROW, QUERY_SECONDS
+from asyncfed.flower.grid_driver import LATE_SECONDS, MAX_ERRORS_IN_A_ROW, MAX_PUSHES, QUERY_SECONDS
 from asyncfed.flower.messages import pack_model
 from asyncfed.live.checks import Limits
 from asyncfed.runs.progress import seal
@@ -186,6 +186,40 @@ def test_a_message_that_the_superlink_does_not_take_costs_its_ticket(federation)
     run.step()
     assert reasons(run, "lost") == ["the SuperLink did not take the message"]
     run.finish()
+
+
+@pytest.mark.parametrize("broken", [1, MAX_PUSHES - 1])
+def test_a_superlink_restarted_in_the_middle_of_a_message_is_handed_it_again(federation, broken):
+    run = federation()
+    run.step()
+    run.grid.work(run.node_of(0))
+    run.grid.broken_pushes = broken
+    run.step()
+    assert reasons(run, "lost") == []
+    run.finish()
+
+
+def test_a_message_that_cannot_be_handed_over_at_all_costs_its_ticket(federation):
+    run = federation()
+    run.step()
+    run.grid.work(run.node_of(0))
+    run.grid.broken_pushes = MAX_PUSHES
+    run.step()
+    run.step()
+    assert reasons(run, "lost") == ["the SuperLink did not take the message"]
+    run.finish()
+
+
+def test_a_query_that_was_not_handed_over_is_sent_again(federation):
+    run = federation(here=(0, 1))
+    run.step()
+    run.grid.add(2)
+    run.grid.broken_pushes = MAX_PUSHES
+    run.step()
+    run.step()
+    run.all_work()
+    run.step()
+    assert 2 in run.driver.nodes.node_of
 
 
 # ---- which nodes take part -------------------------------------------------------------------------------------------

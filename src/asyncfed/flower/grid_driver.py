@@ -30,6 +30,9 @@ LATE_SECONDS = 30.0
 MAX_ERRORS_IN_A_ROW = 5
 """A node whose app fails so often, one time after another, gets no more work until it has introduced itself anew."""
 
+MAX_PUSHES = 3
+"""How often a message is handed to the SuperLink before it counts as not taken."""
+
 SECRET_BYTES = 16
 
 
@@ -146,10 +149,9 @@ class GridDriver:
             self._remove(node, "its node went offline", now)
         queried = {query.node for query in self._queries.values()}
         for node in self.nodes.find_unknown(sorted(online), queried, now):
-            message = Message(RecordDict(), node, MessageType.QUERY, ttl=QUERY_SECONDS)
-            for identity in self._grid.push_messages([message]):
-                if identity:
-                    self._queries[identity] = SentQuery(node, now + QUERY_SECONDS)
+            identity = self._push(RecordDict(), node, MessageType.QUERY, QUERY_SECONDS)
+            if identity is not None:
+                self._queries[identity] = SentQuery(node, now + QUERY_SECONDS)
 
     def _remove(self, node: int, reason: str, now: float) -> None:
         client = self.nodes.remove(node)
@@ -250,13 +252,29 @@ class GridDriver:
         secret = secrets.token_hex(SECRET_BYTES)
         task, params = self._attached.make_task(dispatch)
         content = pack_model(replace(task, session=secret), params)
-        message = Message(content, node, MessageType.TRAIN, ttl=self._ttl + LATE_SECONDS)
-        identities = list(self._grid.push_messages([message]))
-        if identities and identities[0]:
+        identity = self._push(content, node, MessageType.TRAIN, self._ttl + LATE_SECONDS)
+        if identity is not None:
             until = now + self._ttl + 2 * LATE_SECONDS
-            self._tasks[identities[0]] = SentTask(dispatch.ticket, dispatch.client, node, secret, until)
+            self._tasks[identity] = SentTask(dispatch.ticket, dispatch.client, node, secret, until)
         else:
             self._attached.lose(dispatch.ticket, "the SuperLink did not take the message", now)
+
+    def _push(self, content: RecordDict, node: int, kind: str, ttl: float) -> str | None:
+        """Hand a message to the SuperLink. Returns its identity, or None if the SuperLink did not take it.
+
+        A SuperLink that is restarted while a message is being handed over forgets the parts it had, and Flower then
+        raises an error of a private class: the message is made anew. What is left of the first one expires; if its
+        node should answer it all the same, nobody waits for that answer. A SuperLink that is gone for good, or a run
+        that was stopped, shows at the next look for nodes, which is not guarded.
+        """
+        for _ in range(MAX_PUSHES):
+            try:
+                identities = list(self._grid.push_messages([Message(content, node, kind, ttl=ttl)]))
+            except Exception as error:
+                self._log(f"a message to node {node} was not handed over: {type(error).__name__}")
+                continue
+            return (identities or [None])[0] or None
+        return None
 
     def _remove_missing(self, seconds: float, now: float) -> list[int]:
         """Clients whose tickets were held for so many seconds, because no node has introduced itself as them."""

@@ -10,7 +10,7 @@ from typing import Any, get_args, get_type_hints
 import tomli_w
 
 from asyncfed.core.errors import ConfigError, JournalError, did_you_mean
-from asyncfed.core.record import Config, ValidationError, kind_of, replace, to_plain
+from asyncfed.core.record import Config, ValidationError, from_plain, kind_of, replace, to_plain
 from asyncfed.core.types import Budget, Strategy
 from asyncfed.data import (
     DEFAULT_CLIENTS,
@@ -32,7 +32,7 @@ from asyncfed.engine.plan import Churn, Plan, check_churn
 from asyncfed.engine.stopping import Stopping
 from asyncfed.problems.linear import LinearModel
 from asyncfed.problems.protocol import Initialisation, Problem, ProblemDescription
-from asyncfed.registry import from_plain, part_members
+from asyncfed.registry import part_members
 from asyncfed.strategies import AFL
 
 NOT_PART_OF_THE_RUN = frozenset({"name", "evaluation"})

@@ -1,7 +1,8 @@
 """Parts by kind: how a TOML file, the command line and other packages name strategies, samplers, delays, splits, ...
 
 A part is a `Config` with a tag, `class Mine(Config, tag_field="kind", tag="mine")`, registered under the name of what
-it is: "strategy", "sampler", "discount", "schedule", "distribution", "delays", "split", "data" or "problem". Shipped
+it is: "strategy", "rule", "optimiser", "uplink", "sampler", "discount", "schedule", "distribution", "delays", "split",
+"data" or "problem". Shipped
 parts register themselves the same way as anybody else's. A package adds its own by an entry point of the group
 `asyncfed.parts` that names a module; the module is imported when a kind is asked for that is not known yet.
 """
@@ -13,7 +14,7 @@ from importlib.metadata import entry_points
 from typing import Any, TypeVar
 
 from asyncfed.core.errors import ConfigError, did_you_mean
-from asyncfed.core.record import Config, ValidationError, convert, kind_of
+from asyncfed.core.record import Config, ValidationError, from_plain, kind_of, use_part_decoder
 
 ENTRY_POINT_GROUP = "asyncfed.parts"
 
@@ -54,8 +55,8 @@ def register(name: str) -> Callable[[C], C]:
     """A decorator that makes a part known by its tag: TOML files, the command line and saved runs may then name it.
 
     Args:
-        name: what it is: "strategy", "sampler", "discount", "schedule", "distribution", "delays", "split", "data" or
-            "problem".
+        name: what it is: "strategy", "rule", "optimiser", "uplink", "sampler", "discount", "schedule", "distribution",
+            "delays", "split", "data" or "problem".
 
     Returns:
         The decorator; it gives the class back unchanged.
@@ -131,22 +132,6 @@ def part_members(protocol: Any) -> list[type[Config]] | None:
     return [*part.members.values(), *([] if part.default is None else [part.default])]
 
 
-def from_plain(plain: Any, kind: type[T]) -> T:
-    """Make a record that has registered parts in it from plain values.
-
-    Args:
-        plain: dicts, lists, numbers and strings, as TOML or JSON give them.
-        kind: the record's class, or the protocol of a part.
-
-    Returns:
-        The record.
-
-    Raises:
-        ValidationError: it names the path of what is wrong.
-    """
-    return convert(plain, kind, _decode_part)
-
-
 def _decode_part(protocol: type[Any], plain: Any) -> Any:
     part = _part_of_protocol.get(protocol)
     if part is None or isinstance(plain, protocol):
@@ -158,9 +143,12 @@ def _decode_part(protocol: type[Any], plain: Any) -> Any:
     if member is None:
         raise ValueError("Object missing required field `kind`" if kind is None else f"Invalid kind {kind!r}")
     try:
-        return convert(plain, member, _decode_part)
+        return from_plain(plain, member)
     except ValidationError as error:
         raise ValueError(str(error)) from error  # the path of the field that holds the part is appended to it
+
+
+use_part_decoder(_decode_part)
 
 
 def _find(part: Part, kind: str) -> type[Config] | None:

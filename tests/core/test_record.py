@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from asyncfed.core import record
 from asyncfed.core.record import (
     UNSET,
     Config,
     Record,
     UnsetType,
     ValidationError,
-    convert,
     from_plain,
     kind_of,
     leave_out,
@@ -24,6 +24,7 @@ from asyncfed.core.record import (
     to_plain,
     unpack,
     unpack_rows,
+    use_part_decoder,
 )
 
 
@@ -104,8 +105,13 @@ def test_classes_that_are_no_records_are_decoded_by_the_caller():
     class Instrument(msgspec.Struct):
         sound: Sound
 
-    made = convert({"sound": "low"}, Instrument, lambda kind, plain: kind(plain))
-    assert made.sound.name == "low"
+    before = list(record._part_decoders)
+    try:
+        use_part_decoder(lambda kind, plain: kind(plain))
+        assert from_plain({"sound": "low"}, Instrument).sound.name == "low"
+        assert unpack(msgspec.msgpack.encode({"sound": "low"}), Instrument).sound.name == "low"
+    finally:
+        record._part_decoders[:] = before
 
 
 def test_a_kind_is_a_tag():

@@ -372,8 +372,8 @@ class Answers(Listens):
         ([Merge((0,), (1.0,), float("nan"))], "all must be finite"),
         ([Drop(0, "a"), Drop(0, "b")], "drops ticket 0, which is not a reported one"),
         ([Train(9, Work())], "trains client 9, which is not here"),
-        ([Train(1, Work(start="own")), Train(1, Work(start="own"))], "trains busy client 1 from its own model"),
-        (["hello"], "answered 'hello', which is not a Train, Merge, Drop or Stop"),
+        ([Train(1, Work(start="own")), Train(1, Work(start="own"))], "trains busy client 1 on work that remembers"),
+        (["hello"], "answered 'hello', which is not a Train, Merge, Drop, Cancel, Wake or Stop"),
     ],
 )
 def test_a_strategy_that_asks_for_the_impossible_is_blamed(actions, message):

@@ -2,10 +2,9 @@ import numpy as np
 import pytest
 
 from asyncfed.core.errors import ConfigError
-from asyncfed.core.record import ValidationError, to_plain
+from asyncfed.core.record import ValidationError, from_plain, to_plain
 from asyncfed.data import DataSource, PaperClassification, PaperRegression
 from asyncfed.data.column_sums import column_moments, weighted_columns
-from asyncfed.registry import from_plain
 
 BOTH = [PaperRegression, PaperClassification]
 

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 
 from asyncfed.core.errors import ConfigError, DataError
-from asyncfed.core.record import to_plain
+from asyncfed.core.record import from_plain, to_plain
 from asyncfed.data import (
     IID,
     ByColumn,
@@ -23,7 +23,6 @@ from asyncfed.data import (
     Table,
 )
 from asyncfed.data.random_streams import keyed
-from asyncfed.registry import from_plain
 
 ALL = [
     IID(),

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from asyncfed.core.errors import ConfigError
-from asyncfed.core.record import ValidationError, to_plain
+from asyncfed.core.record import ValidationError, from_plain, to_plain
 from asyncfed.core.types import Work
 from asyncfed.delays import (
     CPU_WATTS,
@@ -29,7 +29,6 @@ from asyncfed.delays import (
     Timing,
     Uniform,
 )
-from asyncfed.registry import from_plain
 
 EVERYTHING = Delays(
     compute=LogNormal(median=1.0, sigma=0.5),

@@ -5,10 +5,10 @@ import pytest
 
 import asyncfed as af
 from asyncfed.core.errors import ConfigError
-from asyncfed.core.record import Config
+from asyncfed.core.record import Config, from_plain
 from asyncfed.core.types import Work
 from asyncfed.problems.protocol import Jobs, ProblemDescription, as_scoring_problem
-from asyncfed.registry import from_plain, kinds, register
+from asyncfed.registry import kinds, register
 
 
 @register("problem")

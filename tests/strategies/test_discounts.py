@@ -3,9 +3,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from asyncfed.core.errors import ConfigError
-from asyncfed.core.record import to_plain
+from asyncfed.core.record import from_plain, to_plain
 from asyncfed.core.types import Dispatch, Work, staleness_of
-from asyncfed.registry import from_plain
 from asyncfed.strategies.discounts import Discount, Hinge, NoDiscount, Polynomial
 
 discounts = st.one_of(

@@ -3,9 +3,8 @@
 import pytest
 
 from asyncfed.core.errors import ConfigError
-from asyncfed.core.record import ValidationError, to_plain
+from asyncfed.core.record import ValidationError, from_plain, to_plain
 from asyncfed.core.types import Work
-from asyncfed.registry import from_plain
 from asyncfed.strategies import (
     AFL,
     CyclicWeightTransfer,

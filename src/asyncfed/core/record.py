@@ -71,14 +71,21 @@ def to_plain(value: Any) -> Any:
     return msgspec.to_builtins(value)
 
 
+_part_decoders: list[Callable[[type[Any], Any], Any]] = []
+
+
+def use_part_decoder(decode: Callable[[type[Any], Any], Any]) -> None:
+    """From now on `decode(annotation, plain)` makes what is annotated with a class that is no record."""
+    _part_decoders[:] = [decode]
+
+
+def _decode_part(annotation: type[Any], plain: Any) -> Any:
+    return _part_decoders[0](annotation, plain) if _part_decoders else plain
+
+
 def from_plain(plain: Any, kind: type[T]) -> T:
     """The inverse of `to_plain`, checked. Raises `ValidationError`, which names the path of what is wrong."""
-    return msgspec.convert(plain, kind)
-
-
-def convert(plain: Any, kind: type[T], decode: Callable[[type[Any], Any], Any]) -> T:
-    """Like `from_plain`; `decode(annotation, plain)` makes what is annotated with a class that is no record."""
-    return msgspec.convert(plain, kind, dec_hook=decode)
+    return msgspec.convert(plain, kind, dec_hook=_decode_part)
 
 
 def kind_of(config: type[Any]) -> str | None:
@@ -124,7 +131,7 @@ def unpack(packed: bytes | bytearray, kind: type[T]) -> T:
 
 @cache
 def _decoder(kind: Any) -> msgspec.msgpack.Decoder[Any]:
-    return msgspec.msgpack.Decoder(kind)
+    return msgspec.msgpack.Decoder(kind, dec_hook=_decode_part)
 
 
 def unpack_rows(packed: bytes, count: int) -> list[list[Any]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Sequence
 from math import inf, isfinite
-from typing import Any
+from typing import Any, cast
 
 from asyncfed.core.errors import ProtocolError, StrategyError
 from asyncfed.core.pool import ClientPool
@@ -18,6 +18,7 @@ from asyncfed.core.record import from_plain, to_plain
 from asyncfed.core.types import (
     Action,
     Budget,
+    Cancel,
     Dispatch,
     Drop,
     Merge,
@@ -28,6 +29,8 @@ from asyncfed.core.types import (
     Strategy,
     Train,
     Update,
+    Wake,
+    WakingStrategy,
     Work,
     staleness_of,
 )
@@ -72,10 +75,11 @@ class Server:
         self._most_updates = inf if self.budget.updates is None else self.budget.updates
         self._deadline = inf if self.budget.elapsed is None else self.budget.elapsed
         self._load: dict[int, int] = {}
+        self._memories: dict[int, int] = {}  # the last accepted ticket of each client whose work remembers
         self._shortest, self._longest = inf, 0.0
         self._draws = purpose_key(seed, "strategy")
         self._inputs = 0
-        self._plan: tuple[Work, Schedule | None, int, Work] | None = None
+        self._plan: tuple[Work, Schedule | None, int, Work, bool] | None = None
         self._state: Any = None
 
     # ---- what else a strategy may see of it ------------------------------------------------------------------
@@ -119,6 +123,8 @@ class Server:
             return self._stop(f"the time budget of {self._deadline:g} s is spent")
         self.waiting[report.ticket] = dispatch
         self._settle(report.ticket, dispatch)
+        if dispatch.memory is not None:
+            self._memories[report.client] = report.ticket
         duration = report.duration
         if duration < self._shortest:
             self._shortest = duration
@@ -172,6 +178,12 @@ class Server:
                 outputs += self.lose(ticket)
         return outputs
 
+    def wake(self, number: int, now: float) -> list[Output]:
+        """The time of a `Wake` has come; the clock shows `now` seconds."""
+        self._begin_input()
+        self._state, actions = cast(WakingStrategy, self.strategy).on_wake(self._state, number, now, self)
+        return self._carry_out(actions)
+
     def halt(self, reason: str) -> list[Output]:
         """The engine ends the run: it diverged, or nothing is left that could happen."""
         return self._stop(reason)
@@ -189,13 +201,22 @@ class Server:
                 if self.updates >= self._most_updates or (action.ends_round and self.round >= self._most_rounds):
                     return outputs + self._stop(self._spent())
             elif isinstance(action, Drop):
-                if self.waiting.pop(action.ticket, None) is None:
-                    raise self._fault(f"drops ticket {action.ticket}, which is not a reported one")
+                self._drop(action.ticket)
+                outputs.append(action)
+            elif isinstance(action, Cancel):
+                dispatch = self.outstanding.get(action.ticket)
+                if dispatch is None:
+                    raise self._fault(f"cancels ticket {action.ticket}, which is not out")
+                self._settle(action.ticket, dispatch)
+                outputs.append(action)
+            elif isinstance(action, Wake):
+                if not 0.0 <= action.after < inf or not hasattr(self.strategy, "on_wake"):
+                    raise self._fault(f"answered {action!r}; it needs `on_wake`, and a time of 0 or more seconds")
                 outputs.append(action)
             elif isinstance(action, Stop):
                 return outputs + self._stop(action.reason)
             else:
-                raise self._fault(f"answered {action!r}, which is not a Train, Merge, Drop or Stop")
+                raise self._fault(f"answered {action!r}, which is not a Train, Merge, Drop, Cancel, Wake or Stop")
         return outputs
 
     def _dispatch(self, action: Train) -> Dispatch:
@@ -204,27 +225,40 @@ class Server:
         present = client in self.clients if load else self.idle.remove(client)
         if not present:
             raise self._fault(f"trains client {client}, which is not here")
-        work = self._planned(action)
-        if load and work.start == "own":
-            raise self._fault(f"trains busy client {client} from its own model, which is still changing")
+        work, remembers = self._planned(action)
+        if load and remembers:
+            raise self._fault(f"trains busy client {client} on work that remembers; its memory is still changing")
         ticket = self.next_ticket
         self.next_ticket = ticket + 1
         self._load[client] = load + 1
-        dispatch = Dispatch(ticket, client, self.version, work)
+        memory = self._memories.get(client, -1) if remembers else None
+        dispatch = Dispatch(ticket, client, self.version, work, memory)
         self.outstanding[ticket] = dispatch
         self.in_flight += 1
         return dispatch
 
-    def _planned(self, action: Train) -> Work:
-        """The work with its rate set for this round; rounds are long, so the last plan is usually the answer."""
+    def _planned(self, action: Train) -> tuple[Work, bool]:
+        """The work with its rate set for this round, and whether it remembers; usually the same as the last time."""
         plan = self._plan
-        if plan and plan[0] is action.work and plan[1] is action.schedule and plan[2] == self.round:
-            return plan[3]
-        work = action.work
-        if action.schedule is not None:
-            work = action.schedule.plan(work, self.round, self.delay_spread)
-        self._plan = (action.work, action.schedule, self.round, work)
-        return work
+        if not (plan and plan[0] is action.work and plan[1] is action.schedule and plan[2] == self.round):
+            work = action.work
+            if action.schedule is not None:
+                work = action.schedule.plan(work, self.round, self.delay_spread)
+            self._plan = plan = (action.work, action.schedule, self.round, work, work.remembers)
+        return plan[3], plan[4]
+
+    def _drop(self, ticket: int) -> None:
+        dispatch = self.waiting.pop(ticket, None)
+        if dispatch is None:
+            raise self._fault(f"drops ticket {ticket}, which is not a reported one")
+        # What was sent came to nothing, so the client is to go on from the memory it had before. Its own model is
+        # another matter: it has moved on, whatever the server made of it.
+        if (
+            dispatch.memory is not None
+            and dispatch.work.start == "server"
+            and self._memories[dispatch.client] == ticket
+        ):
+            self._memories[dispatch.client] = dispatch.memory
 
     def _merge(self, merge: Merge) -> None:
         count = len(merge.tickets)
@@ -316,6 +350,7 @@ class Server:
             "shortest": None if self._shortest == inf else self._shortest,
             "longest": self._longest,
             "inputs": self._inputs,
+            "memories": list(self._memories.items()),
             "state": to_plain(self._state),
         }
 
@@ -336,4 +371,5 @@ class Server:
         self._load = dict(Counter(d.client for d in self.outstanding.values()))
         self._shortest = inf if snapshot["shortest"] is None else snapshot["shortest"]
         self._longest, self._inputs, self._plan = snapshot["longest"], snapshot["inputs"], None
+        self._memories = dict(snapshot.get("memories", ()))
         self._state = from_plain(snapshot["state"], self.strategy.state_type)

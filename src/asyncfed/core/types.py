@@ -13,6 +13,29 @@ Payload: TypeAlias = Literal["model", "delta"]
 Start: TypeAlias = Literal["server", "own"]
 
 
+@runtime_checkable
+class Uplink(Protocol):
+    """What a client does to its change, `trained - start`, before it sends it. A frozen value, registered by kind.
+
+    | method | answers with |
+    |---|---|
+    | `init(num_params, dtype)` | the client's memory before its first ticket: named arrays, `{}` if there is none |
+    | `size(num_params, itemsize)` | the bytes of a message; None if they are known only after training |
+    | `encode(memory, change, key)` | the message, named arrays, and the memory after it; None: not worth sending |
+    | `decode(message, num_params, dtype)` | the change that the server sees |
+
+    `remembers` says whether there is a memory. All randomness of `encode` comes from `key`. Neither `memory` nor
+    `change` may be changed in place. Messages come from outside: `decode` raises ValueError for one that is impossible.
+    """
+
+    @property
+    def remembers(self) -> bool: ...
+    def init(self, num_params: int, dtype: Any) -> dict[str, Any]: ...
+    def size(self, num_params: int, itemsize: int) -> int | None: ...
+    def encode(self, memory: dict[str, Any], change: Any, key: int) -> tuple[dict[str, Any] | None, dict[str, Any]]: ...
+    def decode(self, message: dict[str, Any], num_params: int, dtype: Any) -> Any: ...
+
+
 class Work(Config):
     """What a client is asked to do: mini-batch SGD over its own data.
 
@@ -30,8 +53,12 @@ class Work(Config):
             ticket. PyTorch problems only.
         patience: stop after so many epochs in a row, 1 or more, whose mean loss (over batches, each before its step,
             without penalty) was no lower than the lowest before.
+        steps: make so many mini-batch steps, 1 or more, in as many epochs as that takes; `epochs` then counts for
+            nothing.
+        uplink: what the client does to its change before it sends it, in order: see `asyncfed.uplinks`. Without it, the
+            trained model is sent.
 
-    Momentum and patience that are UNSET are not written down, so that works without them read as they always did.
+    What is UNSET is not written down, so that works without it read as they always did.
 
     >>> Work(epochs=0)
     Traceback (most recent call last):
@@ -46,6 +73,8 @@ class Work(Config):
     start: Start = "server"
     momentum: float | UnsetType = UNSET
     patience: int | UnsetType = UNSET
+    steps: int | UnsetType = UNSET
+    uplink: tuple[Uplink, ...] | UnsetType = UNSET
 
     def __post_init__(self) -> None:
         if self.momentum == 0:
@@ -54,6 +83,10 @@ class Work(Config):
             raise ConfigError(f"work.momentum is {self.momentum}; it must be at least 0 and below 1.")
         if self.patience is not UNSET and self.patience < 1:
             raise ConfigError(f"work.patience is {self.patience}; it must be at least 1 epoch, or left out.")
+        if self.steps is not UNSET and self.steps < 1:
+            raise ConfigError(f"work.steps is {self.steps}; it must be at least 1 mini-batch step, or left out.")
+        if self.uplink == ():
+            leave_out(self, "uplink")
         if self.epochs < 1:
             raise ConfigError(f"work.epochs is {self.epochs}; a client must do at least 1 local epoch.")
         if self.batch_size < 1:
@@ -64,6 +97,17 @@ class Work(Config):
             value = getattr(self, name)
             if not (isfinite(value) and value >= 0):
                 raise ConfigError(f"work.{name} is {value}; it must be zero or a positive number.")
+
+    @property
+    def remembers(self) -> bool:
+        """Whether what a client does depends on what it did before, so that it may have one ticket at a time only."""
+        return self.start == "own" or (self.uplink is not UNSET and any(uplink.remembers for uplink in self.uplink))
+
+    def count_steps(self, num_examples: int) -> int:
+        """The mini-batch steps that a client with so many samples is asked for; with `patience` it may make fewer."""
+        if self.steps is not UNSET and num_examples > 0:
+            return self.steps
+        return self.epochs * -(-num_examples // self.batch_size)
 
 
 class Budget(Config):
@@ -97,12 +141,15 @@ class Dispatch(Record):
         client: who trains.
         base_version: the model's version that the client starts from.
         work: what the client is asked to do, at the rate of the moment.
+        memory: for work that remembers, the client's last accepted ticket, whose memory it is to use; -1 if there is
+            none. None for other work.
     """
 
     ticket: int
     client: int
     base_version: int
     work: Work
+    memory: int | None = None
 
 
 class Report(Record):
@@ -114,7 +161,9 @@ class Report(Record):
         arrived_at: seconds of the run's clock.
         duration: seconds that the work took, without waiting in the client's queue.
         num_examples: the client's samples.
-        metrics: numbers by name that the client measured, or None.
+        metrics: numbers by name that the client measured, or the rule of the server found out about it; or None.
+        memory: the ticket whose memory the client really used; -1 if it began anew, because it had lost it or there was
+            none. None for work that does not remember.
     """
 
     ticket: int
@@ -123,6 +172,7 @@ class Report(Record):
     duration: float
     num_examples: int
     metrics: Mapping[str, float] | None = None
+    memory: int | None = None
 
 
 class Update(Record):
@@ -208,6 +258,30 @@ class Drop(Record):
     reason: str
 
 
+class Cancel(Record):
+    """Decision: give up a ticket that is out. Its client is free at once; its time and energy count up to now.
+
+    Args:
+        ticket: its number.
+        reason: a sentence for the journal.
+    """
+
+    ticket: int
+    reason: str
+
+
+class Wake(Record):
+    """Decision: be called again, in `on_wake`, after some time.
+
+    Args:
+        after: seconds of the run's clock, 0 or more.
+        number: handed to `on_wake`, to tell timers apart.
+    """
+
+    after: float
+    number: int = 0
+
+
 class Stop(Record):
     """Decision: end the run.
 
@@ -218,8 +292,8 @@ class Stop(Record):
     reason: str
 
 
-Action: TypeAlias = Train | Merge | Drop | Stop
-Output: TypeAlias = Dispatch | Merge | Drop | Stop
+Action: TypeAlias = Train | Merge | Drop | Cancel | Wake | Stop
+Output: TypeAlias = Dispatch | Merge | Drop | Cancel | Wake | Stop
 
 
 class Pool(Protocol):
@@ -239,7 +313,10 @@ class Rng(Protocol):
 
 
 class View(Protocol):
-    """All a strategy may know: no clock, no future, no arrays. A strategy only reads it."""
+    """All a strategy may know: no clock, no future, no arrays. A strategy only reads it.
+
+    `outstanding` are the tickets that are out, by number, oldest first.
+    """
 
     version: int
     round: int
@@ -251,6 +328,7 @@ class View(Protocol):
     def clients(self) -> Pool: ...
 
     in_flight: int
+    outstanding: dict[int, Dispatch]
 
     @property
     def oldest_base(self) -> int | None: ...
@@ -275,6 +353,7 @@ class Strategy(Protocol):
     | `on_lost(state, dispatch, view)` | a ticket will never be reported | `Train` again |
     | `on_join(state, client, view)` | a client has come (back) | `Train`, if more can be at work now |
     | `on_leave(state, client, view)` | a client is gone; its tickets are lost next, one by one | mostly nothing |
+    | `on_wake(state, number, now, view)` | the time of a `Wake` has come; only strategies that answer one have it | |
 
     Each hook but `check` returns `(state, actions)`. The state is a `Record` of the type `state_type`, so that a run
     can be saved and resumed. `work` is what clients are asked to do, before a schedule sets its rate.
@@ -290,6 +369,12 @@ class Strategy(Protocol):
     def on_lost(self, state: Any, dispatch: Dispatch, view: View) -> tuple[Any, Sequence[Action]]: ...
     def on_join(self, state: Any, client: int, view: View) -> tuple[Any, Sequence[Action]]: ...
     def on_leave(self, state: Any, client: int, view: View) -> tuple[Any, Sequence[Action]]: ...
+
+
+class WakingStrategy(Strategy, Protocol):
+    """A strategy that answers with `Wake`."""
+
+    def on_wake(self, state: Any, number: int, now: float, view: View) -> tuple[Any, Sequence[Action]]: ...
 
 
 def staleness_of(dispatch: Dispatch, version: int) -> int:

@@ -231,8 +231,8 @@ class Linear:
 
     def local_train_many(self, jobs: Jobs, threads: int = 1) -> Array:
         """k independent trainings in one call, to the last bit the same as one by one, whatever `threads`."""
-        starts, clients, works, keys, overwrite = jobs
-        return self._sgd.train(starts, _tasks(clients, works, keys), threads, overwrite)
+        tasks = _tasks(jobs.clients, jobs.works, jobs.keys)
+        return self._sgd.train(jobs.starts, tasks, threads, jobs.overwrite)
 
     def local_path_moments(self, jobs: Jobs, threads: int = 1) -> tuple[Array, Array, Array]:
         """(I, Σ (y_i − y_0), Σ |y_i − y_0|²) of each training of `local_train_many`, i = 0 … I−1, in float64."""

@@ -56,6 +56,10 @@ class Jobs(NamedTuple):
         works: how each job is trained.
         keys: what each job's draws are made from, 0 … 2⁶⁴−1.
         overwrite: whether `starts` may be used up, because the caller has no further use for it.
+        corrections: vectors (k, p) that are added to the gradient of every step; None for none. For jobs whose work has
+            momentum there may be none.
+        steps_done: an array (k,) of int64 that is filled with how many mini-batch steps each job made; None if nobody
+            wants to know.
     """
 
     starts: Array
@@ -63,11 +67,21 @@ class Jobs(NamedTuple):
     works: Sequence[Work]
     keys: Sequence[int]
     overwrite: bool = False
+    corrections: Array | None = None
+    steps_done: Array | None = None
 
     def part(self, first: int, last: int) -> Jobs:
         """Jobs `first` up to `last`."""
         rows = slice(first, last)
-        return Jobs(self.starts[rows], self.clients[rows], self.works[rows], self.keys[rows], self.overwrite)
+        return Jobs(
+            self.starts[rows],
+            self.clients[rows],
+            self.works[rows],
+            self.keys[rows],
+            self.overwrite,
+            None if self.corrections is None else self.corrections[rows],
+            None if self.steps_done is None else self.steps_done[rows],
+        )
 
 
 class Problem(Protocol):
@@ -232,8 +246,18 @@ class ClientShard(Protocol):
         """The client's rows."""
         ...
 
-    def train(self, params: Array, work: Work, key: int) -> Array:
-        """What `local_train` of the whole problem gives for this client, to the last bit."""
+    def train(
+        self,
+        params: Array,
+        work: Work,
+        key: int,
+        correction: Array | None = None,
+        steps_done: Array | None = None,
+    ) -> Array:
+        """What `local_train_many` of the whole problem gives for this client, to the last bit.
+
+        `correction` (p,) and `steps_done` (1,) are as in `Jobs`; a caller that needs neither gives neither.
+        """
         ...
 
 

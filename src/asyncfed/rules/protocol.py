@@ -1,17 +1,128 @@
-"""What a vector rule is: a small value with a memory that goes in and comes out."""
+"""What a server rule is: how arrivals become the next model, as a frozen value with a memory that goes in and out."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Protocol, TypeAlias
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
+from asyncfed.core.types import Merge, Work
+from asyncfed.registry import declare_part
+
 Arrays: TypeAlias = dict[str, np.ndarray]
+NOTHING: Arrays = {}
+
+
+class Arrival(NamedTuple):
+    """One update as a rule sees it.
+
+    Args:
+        ticket: the ticket's number.
+        client: whose it is.
+        weight: what the strategy lets it count in this merge; 0 while it is being measured.
+        staleness: versions merged since the client downloaded the model.
+        work: what the client was asked to do.
+        steps: the mini-batch steps it made.
+        num_examples: the samples it has.
+        start: the model it started from.
+        model: the model it ended with, as far as the server knows: with an uplink, `start` plus what was sent.
+        sent: what the rule's `send` had sent it along with the model.
+        metrics: the numbers that came with the report, what the rule measured among them.
+    """
+
+    ticket: int
+    client: int
+    weight: float
+    staleness: int
+    work: Work
+    steps: int
+    num_examples: int
+    start: np.ndarray
+    model: np.ndarray
+    sent: Arrays = NOTHING
+    metrics: Mapping[str, float] | None = None
+
+    @property
+    def change(self) -> np.ndarray:
+        """The model it ended with, less the one it started from."""
+        return self.model - self.start
+
+    def payload(self, merge: Merge) -> np.ndarray:
+        """What the merge is about: the model, or the change."""
+        return self.model if merge.of == "model" else self.change
+
+
+Probe: TypeAlias = Callable[[np.ndarray, int, Work, int], np.ndarray]
+"""`probe(params, client, work, key)`: what training this client from these params ends with, done by the server itself.
+Only for a client whose data the server holds, such as a trusted one."""
+
+
+@runtime_checkable
+class ServerRule(Protocol):
+    """How arrivals become the next model. A strategy has one, in `rule`; without it, the weighted sum of the merge.
+
+    | method | called when | answers with |
+    |---|---|---|
+    | `check(work)` | before a run | nothing; raises ConfigError if clients doing this work do not fit the rule |
+    | `init(params, num_clients)` | the run begins | the memory: named arrays, checkpointed as they are |
+    | `send(memory, client)` | a ticket leaves | vectors that go down with the model; only `correction` has a meaning |
+    | `measure(memory, params, arrival, probe)` | a report arrives, before the strategy is asked | numbers for it |
+    | `step(memory, params, arrivals, merge, key)` | a merge | the next params, the memory, numbers for the journal |
+
+    The arrays of `memory` may be changed in place, or replaced; `params` and what is in arrivals may not. All
+    randomness of `step` comes from `key`. `theorem` names the theorem that covers the rule, None if none does.
+    """
+
+    @property
+    def theorem(self) -> str | None: ...
+    @property
+    def draws_noise(self) -> bool: ...
+    def check(self, work: Work) -> None: ...
+    def init(self, params: np.ndarray, num_clients: int) -> Arrays: ...
+    def send(self, memory: Arrays, client: int) -> Arrays: ...
+    def measure(self, memory: Arrays, params: np.ndarray, arrival: Arrival, probe: Probe) -> dict[str, float]: ...
+    def step(
+        self, memory: Arrays, params: np.ndarray, arrivals: Sequence[Arrival], merge: Merge, key: int
+    ) -> tuple[np.ndarray, Arrays, dict[str, float]]: ...
+
+
+class Rule:
+    """What most rules share: no memory, nothing sent, nothing measured, no noise, no theorem. `step` is their own."""
+
+    __slots__ = ()
+
+    @property
+    def theorem(self) -> str | None:
+        """None."""
+        return None
+
+    @property
+    def draws_noise(self) -> bool:
+        """No: the next model follows from the arrivals. In live runs noise is drawn from the machine's own entropy."""
+        return False
+
+    def check(self, work: Work) -> None:
+        """Any work will do."""
+
+    def init(self, params: np.ndarray, num_clients: int) -> Arrays:
+        """No memory."""
+        return {}
+
+    def send(self, memory: Arrays, client: int) -> Arrays:
+        """Nothing beside the model."""
+        return NOTHING
+
+    def measure(self, memory: Arrays, params: np.ndarray, arrival: Arrival, probe: Probe) -> dict[str, float]:
+        """Nothing."""
+        return {}
+
+
+declare_part("rule", ServerRule)
 
 
 class Combiner(Protocol):
-    """How payloads become the next model, for rules that are more than a weighted sum; a merge names it."""
+    """How payloads become the next model, named by the merges of a strategy that hands it settings with each."""
 
     @property
     def name(self) -> str:

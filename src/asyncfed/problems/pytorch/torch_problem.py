@@ -235,7 +235,7 @@ class TorchProblem:
             self._free.append(replica)
 
     def _tickets(self, jobs: Jobs) -> list[Ticket]:
-        starts, clients, works, keys, _ = jobs
+        starts, clients, works, keys = jobs[:4]
         if not len(starts) == len(clients) == len(works) == len(keys):
             raise ConfigError(
                 f"There are {len(starts)} starts, {len(clients)} clients, {len(works)} works and {len(keys)} keys; "

@@ -108,6 +108,29 @@ def test_many_trainings_are_the_single_ones_to_the_last_bit(dtype, same):
         assert alone.tobytes() == many[k].tobytes()
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("same", [True, False])
+def test_corrections_and_steps_are_those_of_the_single_trainings_to_the_last_bit(dtype, same):
+    problem = Linear(random_clients(5, dtype=dtype), "squared_hinge", l2=0.01)
+    others = [Work(epochs=2), Work(patience=1, epochs=30), *(Work(batch_size=3 + k, steps=5 * k) for k in range(1, 5))]
+    works = [Work(batch_size=4, steps=7)] * 6 if same else others
+    starts, corrections = np.random.default_rng(1).normal(size=(2, 6, 5))
+    clients, keys, done = [2, 0, 1, 1, 0, 2], [2**64 - 1 - k for k in range(6)], np.zeros(6, np.int64)
+    jobs = Jobs(starts, clients, works, keys, corrections=corrections, steps_done=done)
+    many, counted = problem.local_train_many(jobs, threads=2), done.copy()
+    steps, sums, squares = problem.local_path_moments(jobs, threads=2)
+    assert np.array_equal(steps, counted)
+    for k in range(6):
+        one, own = jobs.part(k, k + 1), np.zeros(1, np.int64)
+        assert problem.local_train_many(one._replace(steps_done=own)).tobytes() == many[k].tobytes()
+        assert own[0] == counted[k]
+        if not works[k].patience:
+            assert own[0] == works[k].count_steps(int(problem.num_examples[clients[k]]))
+        moments = problem.local_path_moments(one)
+        assert [part[0].tobytes() for part in moments] == [steps[k].tobytes(), sums[k].tobytes(), squares[k].tobytes()]
+    assert problem.local_train_many(jobs._replace(corrections=None)).tobytes() != many.tobytes()
+
+
 def test_no_tasks_give_no_params():
     problem = Linear(random_clients())
     none = Jobs(np.empty((0, 5)), [], [], [])

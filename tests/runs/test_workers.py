@@ -25,6 +25,24 @@ def test_workers_change_nothing(small):
     )
 
 
+def test_workers_make_corrections_and_count_steps(small):
+    problem = small().problem()
+    starts, corrections = np.random.default_rng(0).normal(size=(2, 4, problem.num_params)).astype(problem.dtype)
+    works = [af.Work(batch_size=2, steps=3), af.Work(batch_size=2), af.Work(steps=9), af.Work(epochs=40, patience=1)]
+    jobs = Jobs(starts, [0, 1, 0, 1], works, [5, 6, 7, 8], corrections=corrections)
+    with af.Workers(problem, 2) as pooled:
+        found = []
+        for one in (problem, pooled):
+            trained, followed = np.zeros((2, 4), np.int64)
+            models = one.local_train_many(jobs._replace(steps_done=trained))
+            moments = one.local_path_moments(jobs._replace(steps_done=followed))
+            assert np.array_equal(trained, followed)
+            assert np.array_equal(trained, moments[0])
+            found.append([part.tobytes() for part in (trained, models, *moments)])
+    assert trained[0] == 3
+    assert found[0] == found[1]
+
+
 def test_clients_are_served_as_without_workers(small):
     experiment = small(holdout=af.data.Holdout(), data=af.data.PaperRegression(num_samples=80))
     problem = replace_loss(experiment).problem()

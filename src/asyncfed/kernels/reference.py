@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+from itertools import count, pairwise
 from typing import Any
 
 import numpy as np
@@ -41,12 +41,14 @@ def train_path(
     start: Array,
     key: int,
     *,
-    epochs: int,
+    epochs: int = 0,
     batch: int,
     lr: float,
     decay: float = 0.0,
     prox: float = 0.0,
     patience: int = 0,
+    steps: int = 0,
+    correction: Array | None = None,
     loss_code: int,
     l2: float = 0.0,
     penalize_bias: bool = True,
@@ -64,19 +66,24 @@ def train_path(
     stream = Stream(int(key))
     order = list(range(len(rows)))
     losses: list[float] = []
-    for epoch in range(epochs):
+    shift = np.zeros(len(begin)) if correction is None else np.asarray(correction, dtype=np.float64)
+    for epoch in count() if steps and order else range(epochs if order else 0):
+        if steps and len(path) > steps:
+            break
         if patience and len(losses) > patience and min(losses[-patience:]) >= min(losses[:-patience]):
             break
         shuffle(order, stream)
         step = lr / (epoch + 1) ** decay
         losses.append(0.0)
         for first in range(0, len(order), batch):
+            if steps and len(path) > steps:
+                break
             chosen = order[first : first + batch]
             params, z = path[-1], rows[chosen]
             losses[-1] += float(loss_values(loss_code, z @ params, targets[chosen], hinge_width).sum())
             slopes = loss_slopes(loss_code, z @ params, targets[chosen], hinge_width)
             gradient = slopes @ z / len(chosen)
-            path.append(params - step * (gradient + penalty * params + prox * (params - begin)))
+            path.append(params - step * (gradient + penalty * params + prox * (params - begin) + shift))
     return path
 
 

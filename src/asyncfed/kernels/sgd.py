@@ -3,9 +3,11 @@
 The params are p = (w_1 … w_d), then the bias if there is one. In local epoch e = 0, 1, … the client's rows are
 reshuffled and read in batches B of `batch` rows (the last may be shorter), each of which makes the step
 
-    p ← p − lr / (e + 1)^decay · ( mean_{i in B} ∇f_i(p) + l2 · p + prox · (p − p_start) )
+    p ← p − lr / (e + 1)^decay · ( mean_{i in B} ∇f_i(p) + l2 · p + prox · (p − p_start) + correction )
 
-where the bias takes part in `l2 · p` only if `penalize_bias`. The losses f are those of `kernels/losses.py`.
+where the bias takes part in `l2 · p` only if `penalize_bias`, and mostly there is no correction. The losses f are those
+of `kernels/losses.py`. A task that asks for so many steps makes them in as many epochs as that takes, the last of which
+it does not read to its end.
 
 The shuffle is that of `kernels/sgd_loops.py`. Every sum has one written order and no fast-math, so vector width and
 thread count cannot change a result.
@@ -25,6 +27,10 @@ from asyncfed.kernels.tasks import Tasks
 from asyncfed.kernels.threads import SMALL, run_split
 
 Array = NDArray[Any]
+
+_NO_PATHS = np.empty((1, 0))
+_NO_CORRECTIONS = {np.dtype(kind): np.empty((1, 0), kind) for kind in (np.float32, np.float64)}
+_NOT_COUNTED = np.empty(0, np.int64)
 
 
 class LocalSgd:
@@ -52,52 +58,91 @@ class LocalSgd:
         self._per_epoch = float(np.diff(offsets).max(initial=0)) * x.shape[1] * 2
         self._num_params = x.shape[1] + bool(fit_bias)
 
-    def train(self, start: Array, tasks: Tasks, threads: int = 1, overwrite: bool = False) -> Array:
+    def train(
+        self,
+        start: Array,
+        tasks: Tasks,
+        threads: int = 1,
+        overwrite: bool = False,
+        corrections: Array | None = None,
+        steps_done: Array | None = None,
+    ) -> Array:
         """The params (k, p) that task i, on client `clients[i]` from `start[i]`, arrives at.
 
-        With `overwrite`, they may take the place of `start`.
+        With `overwrite`, they may take the place of `start`. `corrections` (k, p) are added to each step's gradient;
+        `steps_done` (k,) is filled with how many steps each task made.
         """
         params = self._checked(start, tasks, overwrite)
-        self._run(params, np.empty((len(params), 0)), tasks, threads)
+        self._run(params, _NO_PATHS, tasks, threads, corrections, steps_done)
         return params
 
-    def path_moments(self, start: Array, tasks: Tasks, threads: int = 1) -> tuple[Array, Array, Array]:
+    def path_moments(
+        self,
+        start: Array,
+        tasks: Tasks,
+        threads: int = 1,
+        corrections: Array | None = None,
+        steps_done: Array | None = None,
+    ) -> tuple[Array, Array, Array]:
         """How far the training of `train` wanders: (I (k,), Σ (y_i − y_0) (k, p), Σ |y_i − y_0|² (k,)), all float64.
 
         The sums go over the I points y_0 … y_{I−1} from which a step is made; y_0 is the start.
         """
         params = self._checked(start, tasks)
         paths = np.zeros((len(params), self._num_params + 2))
-        self._run(params, paths, tasks, threads)
+        self._run(params, paths, tasks, threads, corrections, steps_done)
         return paths[:, -1].copy(), np.ascontiguousarray(paths[:, :-2]), paths[:, -2].copy()
 
-    def _run(self, params: Array, paths: Array, tasks: Tasks, threads: int) -> None:
+    def _run(
+        self,
+        params: Array,
+        paths: Array,
+        tasks: Tasks,
+        threads: int,
+        corrections: Array | None,
+        steps_done: Array | None,
+    ) -> None:
         x, y, offsets = self._data
         clients, keys, work = tasks
         model = self._model
+        shifts = _NO_CORRECTIONS[x.dtype] if corrections is None else self._checked_corrections(corrections, tasks)
+        done = _NOT_COUNTED if steps_done is None else _room_for_counts(steps_done, tasks)
 
         def run(first: int, last: int) -> None:
-            bad = train_range(x, y, offsets, first, last, params, paths, clients, keys, work, *model)
+            bad = train_range(x, y, offsets, first, last, params, paths, shifts, done, clients, keys, work, *model)
             if bad >= 0:
                 raise self._impossible(bad, tasks)
 
         if threads == 1 or self._at_most(tasks) < SMALL:
             run(0, len(params))
-            return
-        multiply_adds = tasks.work[:, 0].astype(np.int64) * self._rows_of(tasks) * x.shape[1] * 2
-        run_split(run, multiply_adds, threads)
+        else:
+            run_split(run, self._rows_read(tasks) * x.shape[1] * 2, threads)
+        if steps_done is not None:
+            steps_done[:] = done
 
     def _at_most(self, tasks: Tasks) -> float:
         """Multiply-adds if every client were the largest: quickly found, and mostly enough to know."""
+        if tasks.work.shape[1] > 6:
+            return float(self._rows_read(tasks).sum() * self._data[0].shape[1] * 2)
         epochs = float(np.max(tasks.work[:, 0], initial=0.0))
         return float(len(tasks.clients) * self._per_epoch * epochs)
 
-    def _rows_of(self, tasks: Tasks) -> Array:
-        """The number of rows each task has to read; none for a client that is not there."""
+    def _rows_read(self, tasks: Tasks) -> Array:
+        """The number of rows each task reads in all its steps, roughly; none for a client that is not there."""
         offsets = self._data[2]
         clients = np.clip(tasks.clients, 0, self._num_clients - 1)
         rows: Array = offsets[clients + 1] - offsets[clients]
-        return rows
+        in_epochs = tasks.work[:, 0].astype(np.int64) * rows
+        if tasks.work.shape[1] <= 6:
+            return in_epochs
+        steps = tasks.work[:, 6].astype(np.int64)
+        return np.where(steps > 0, steps * np.minimum(tasks.work[:, 1].astype(np.int64), rows), in_epochs)
+
+    def _checked_corrections(self, corrections: Array, tasks: Tasks) -> Array:
+        needed = (len(tasks.clients), self._num_params)
+        if corrections.shape != needed:
+            raise DataError(f"corrections has shape {corrections.shape}; {needed[0]} tasks need {needed}.")
+        return np.ascontiguousarray(corrections, dtype=self._data[0].dtype)
 
     def _checked(self, start: Array, tasks: Tasks, overwrite: bool = False) -> Array:
         """A copy of `start` (or itself) to train in place, once nothing is found wrong with the shapes."""
@@ -107,10 +152,10 @@ class LocalSgd:
         count = len(tasks.clients)
         if params.shape != (count, self._num_params):
             raise self._wrong_start(params.shape, count)
-        if tasks.keys.shape != (count,) or tasks.work.shape not in ((count, 5), (count, 6)):
+        if tasks.keys.shape != (count,) or tasks.work.shape not in [(count, width) for width in (5, 6, 7)]:
             raise DataError(
                 f"keys has shape {tasks.keys.shape} and work {tasks.work.shape}; {count} tasks need {(count,)} and "
-                f"{(count, 5)} or {(count, 6)}."
+                f"{(count, 5)}, {(count, 6)} or {(count, 7)}."
             )
         return params
 
@@ -127,6 +172,13 @@ class LocalSgd:
         return DataError(
             f"start has shape {shape}; {count} tasks of {d} features {bias} need {(count, self._num_params)}."
         )
+
+
+def _room_for_counts(steps_done: Array, tasks: Tasks) -> Array:
+    count = len(tasks.clients)
+    if steps_done.shape != (count,):
+        raise DataError(f"steps_done has shape {steps_done.shape}; {count} tasks need {(count,)}.")
+    return np.zeros(count, np.int64)
 
 
 def train_many(

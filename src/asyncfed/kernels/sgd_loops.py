@@ -154,6 +154,7 @@ def _train_one(
     y: Array,
     params: Array,
     path: Array,
+    correction: Array,
     key: np.uint64,
     epochs: int,
     batch: int,
@@ -166,10 +167,13 @@ def _train_one(
     fit_bias: bool,
     hinge_width: float,
     patience: int,
-) -> None:
-    """Train `params` in place on one client's rows. `path` collects the gaps before each step, unless it is empty.
+    steps: int,
+) -> int:
+    """Train `params` in place on one client's rows; answers with the number of steps made.
 
-    With `patience` above 0, it ends after so many epochs in a row whose loss was no lower than the lowest before.
+    `path` collects the gaps before each step, and `correction` is added to the gradient of each, unless it is empty.
+    With `patience` above 0, it ends after so many epochs in a row whose loss was no lower than the lowest before; with
+    `steps` above 0, after so many steps, whatever `epochs` is.
     """
     real = x.dtype.type
     n, d = x.shape
@@ -180,18 +184,26 @@ def _train_one(
     slopes = np.empty(batch, x.dtype)
     gradient = np.empty(params.shape[0], x.dtype)
     pulled = l2 != 0.0 or prox != 0.0
+    corrected = correction.shape[0] > 0
     followed = path.shape[0] > 0
-    start = params.copy() if pulled or followed else params
+    start = params.copy() if pulled or followed or corrected else params
     word = key
     lowest = np.inf
     without = 0
+    per_epoch = (n + batch - 1) // batch
+    if steps > 0:
+        epochs = (steps + per_epoch - 1) // per_epoch if n > 0 else 0
+    done = 0
     for epoch in range(epochs):
+        end = n
+        if steps > 0 and steps - done < per_epoch:
+            end = (steps - done) * batch
         seen = 0.0
         word = shuffle(order, word)
         step = lr / (epoch + 1.0) ** decay
         shrink = real(step * l2)
         back = real(step * prox)
-        for first in range(0, n, batch):
+        for first in range(0, end, batch):
             if followed:
                 _add_gap(params, start, path)
             rows = order[first : min(first + batch, n)]
@@ -203,7 +215,18 @@ def _train_one(
             slope_sum = _slopes_in_place(loss, hinge_width, slopes, y, rows)
             _batch_gradient(x, rows, slopes, gradient)
             scale = real(step / rows.shape[0])
-            if pulled:
+            if corrected:
+                whole = real(step)
+                for j in range(d):
+                    p = params[j]
+                    pull = shrink * p + back * (p - start[j])
+                    params[j] = p - (scale * gradient[j] + pull + whole * correction[j])
+                if fit_bias:
+                    pull = back * (bias - start[d])
+                    if penalize_bias:
+                        pull += shrink * bias
+                    params[d] = bias - (scale * slope_sum + pull + whole * correction[d])
+            elif pulled:
                 for j in range(d):
                     p = params[j]
                     params[j] = p - (scale * gradient[j] + shrink * p + back * (p - start[j]))
@@ -217,11 +240,13 @@ def _train_one(
                     params[j] -= scale * gradient[j]
                 if fit_bias:
                     params[d] = bias - scale * slope_sum
+        done += (end + batch - 1) // batch
         if patience > 0:
             without = 0 if seen < lowest else without + 1
             lowest = min(lowest, seen)
             if without >= patience:
                 break
+    return done
 
 
 @compiled
@@ -233,6 +258,8 @@ def train_range(
     last: int,
     params: Array,
     paths: Array,
+    corrections: Array,
+    steps_done: Array,
     clients: Array,
     keys: Array,
     work: Array,
@@ -245,7 +272,8 @@ def train_range(
     """Train tasks `first` to `last`, each in place in its row of `params` (k, p). Answers -1.
 
     `paths` (k, p + 2) float64, zero at first, gets the two sums of `LocalSgd.path_moments` and the number of steps;
-    with shape (k, 0), nothing.
+    with shape (1, 0), nothing. `corrections` (k, p) are added to each step's gradient; with shape (1, 0), nothing is.
+    `steps_done` (k,) gets the number of steps; with shape (0,), nothing.
     If a task has a client that is not there, or no batch to read, its number is the answer and nothing is trained.
     """
     for k in range(first, last):
@@ -253,11 +281,12 @@ def train_range(
             return k
     for k in range(first, last):
         a, b = offsets[clients[k]], offsets[clients[k] + 1]
-        _train_one(
+        done = _train_one(
             x[a:b],
             y[a:b],
             params[k],
-            paths[k],
+            paths[k if paths.shape[1] > 0 else 0],
+            corrections[k if corrections.shape[1] > 0 else 0],
             keys[k],
             int(work[k, 0]),
             int(work[k, 1]),
@@ -270,5 +299,8 @@ def train_range(
             fit_bias,
             hinge_width,
             int(work[k, 5]) if work.shape[1] > 5 else 0,
+            int(work[k, 6]) if work.shape[1] > 6 else 0,
         )
+        if steps_done.shape[0] > 0:
+            steps_done[k] = done
     return -1

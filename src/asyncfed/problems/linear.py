@@ -232,11 +232,12 @@ class Linear:
     def local_train_many(self, jobs: Jobs, threads: int = 1) -> Array:
         """k independent trainings in one call, to the last bit the same as one by one, whatever `threads`."""
         tasks = _tasks(jobs.clients, jobs.works, jobs.keys)
-        return self._sgd.train(jobs.starts, tasks, threads, jobs.overwrite)
+        return self._sgd.train(jobs.starts, tasks, threads, jobs.overwrite, jobs.corrections, jobs.steps_done)
 
     def local_path_moments(self, jobs: Jobs, threads: int = 1) -> tuple[Array, Array, Array]:
         """(I, Σ (y_i − y_0), Σ |y_i − y_0|²) of each training of `local_train_many`, i = 0 … I−1, in float64."""
-        return self._sgd.path_moments(jobs.starts, _tasks(jobs.clients, jobs.works, jobs.keys), threads)
+        tasks = _tasks(jobs.clients, jobs.works, jobs.keys)
+        return self._sgd.path_moments(jobs.starts, tasks, threads, jobs.corrections, jobs.steps_done)
 
     def shard(self, client: int) -> LinearShard:
         """This client's part of the problem, with a copy of its own rows and of no other's."""
@@ -432,8 +433,8 @@ def _tasks(clients: Sequence[int], works: Sequence[Work], keys: Sequence[int]) -
         raise ConfigError(f"There are {count} clients but {len(works)} works; each task needs one of each.")
     if 0 < count <= _MOST_KEPT and works.count(works[0]) == count:
         work = _same_work(works[0], count)
-    elif any(each.patience is not UNSET for each in works):
-        work = np.array([_patient_numbers(each) for each in works], dtype=np.float64)
+    elif any(each.patience is not UNSET or each.steps is not UNSET for each in works):
+        work = np.array([_all_numbers(each) for each in works], dtype=np.float64)
     else:
         work = np.array([_task_numbers(each) for each in works], dtype=np.float64).reshape(count, 5)
     return Tasks(np.array(clients, dtype=np.int64), np.array(keys, dtype=np.uint64), work)
@@ -451,12 +452,14 @@ def _task_numbers(work: Work) -> Any:
 @lru_cache(maxsize=64)
 def _same_work(work: Work, count: int) -> Array:
     """`count` equal rows. A simulation needs the same few thousands of times a second."""
-    numbers = _task_numbers(work) if work.patience is UNSET else _patient_numbers(work)
+    plain = work.patience is UNSET and work.steps is UNSET
+    numbers = _task_numbers(work) if plain else _all_numbers(work)
     rows = np.empty((count, len(numbers)))
     rows[:] = numbers
     return rows
 
 
-def _patient_numbers(work: Work) -> tuple[float, ...]:
-    """The numbers of a task, with its patience, 0 for none."""
-    return (*_task_numbers(work), 0.0 if work.patience is UNSET else float(work.patience))
+def _all_numbers(work: Work) -> tuple[float, ...]:
+    """The numbers of a task, with its patience and its steps, 0 for none."""
+    ends = (0.0 if end is UNSET else float(end) for end in (work.patience, work.steps))
+    return (*_task_numbers(work), *ends)

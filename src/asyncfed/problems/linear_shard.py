@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from asyncfed.core.types import Work
-from asyncfed.problems.protocol import Array
+from asyncfed.problems.protocol import Array, one_job
 
 if TYPE_CHECKING:  # it imports this module
     from asyncfed.problems.linear import LinearModel
@@ -55,6 +55,14 @@ class LinearShard:
         """The client's rows."""
         return len(self.rows.y)
 
-    def train(self, params: Array, work: Work, key: int) -> Array:
+    def train(
+        self,
+        params: Array,
+        work: Work,
+        key: int,
+        correction: Array | None = None,
+        steps_done: Array | None = None,
+    ) -> Array:
         """The params after the work, all draws made from `key`."""
-        return self._alone.local_train(params, 0, work, key)
+        trained: Array = self._alone.local_train_many(one_job(params, work, key, correction, steps_done))[0]
+        return trained

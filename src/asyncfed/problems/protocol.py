@@ -84,6 +84,14 @@ class Jobs(NamedTuple):
         )
 
 
+def one_job(
+    params: Array, work: Work, key: int, correction: Array | None = None, steps_done: Array | None = None
+) -> Jobs:
+    """A single training of client 0: what a shard does."""
+    corrections = None if correction is None else np.asarray(correction)[None]
+    return Jobs(np.asarray(params)[None], [0], [work], [key], False, corrections, steps_done)
+
+
 class Problem(Protocol):
     """A model, its loss and each client's data. The params are one flat array of `num_params` numbers.
 

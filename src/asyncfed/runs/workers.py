@@ -81,9 +81,13 @@ class Workers:
     def _on_all_workers(self, method: str, jobs: Jobs) -> list[Any]:
         """What the problem's method gives for each worker's part of the jobs."""
         count = len(jobs.clients)
-        bounds = np.linspace(0, count, min(self._count, count) + 1).round().astype(int).tolist()
-        parts = [self._pool.submit(_call, method, jobs.part(a, b)) for a, b in pairwise(bounds)]
-        return [part.result() for part in parts]
+        bounds = list(pairwise(np.linspace(0, count, min(self._count, count) + 1).round().astype(int).tolist()))
+        parts = [self._pool.submit(_call, method, jobs.part(a, b)) for a, b in bounds]
+        answers = [part.result() for part in parts]
+        if jobs.steps_done is not None:
+            for (a, b), (_, steps_done) in zip(bounds, answers, strict=True):
+                jobs.steps_done[a:b] = steps_done
+        return [result for result, _ in answers]
 
     # ---- what the problem itself does ------------------------------------------------------------------------
 
@@ -175,5 +179,6 @@ def _begin(packed: bytes) -> None:
     _own = pickle.loads(packed)
 
 
-def _call(method: str, jobs: Jobs) -> Any:
-    return getattr(_own, method)(jobs)
+def _call(method: str, jobs: Jobs) -> tuple[Any, Array | None]:
+    """The method's result, and the steps done: a worker fills in its own copy of them."""
+    return getattr(_own, method)(jobs), jobs.steps_done

@@ -23,16 +23,17 @@ ROOMS = {
     "version": set(),
     "errors": {"core"},
     "kernels": {"core"},
-    "strategies": {*BOTTOM},
-    "rules": {*BOTTOM, "kernels"},
+    "uplinks": {*BOTTOM},
+    "rules": {*BOTTOM, "kernels", "uplinks"},
+    "strategies": {*BOTTOM, "rules"},
     "problems": {*BOTTOM, "kernels"},
     "data": {*BOTTOM},
     "delays": {*BOTTOM},
     "store": {*BOTTOM},
     "theory": {"core", "problems", "kernels"},
-    "engine": {*BOTTOM, "rules", "problems", "store"},
-    "sim": {*BOTTOM, "delays", "problems", "store", "engine"},
-    "live": {*BOTTOM, "problems", "store", "engine"},
+    "engine": {*BOTTOM, "rules", "uplinks", "problems", "store"},
+    "sim": {*BOTTOM, "delays", "uplinks", "problems", "store", "engine"},
+    "live": {*BOTTOM, "uplinks", "problems", "store", "engine"},
     "experiment": {*BOTTOM, "strategies", "problems", "data", "delays", "engine"},
     "presets": {*BOTTOM, "strategies", "problems", "data", "delays", "experiment"},
     "runs": {*BOTTOM, "problems", "delays", "store", "engine", "sim", "live", "experiment"},
@@ -77,7 +78,8 @@ ROOMS = {
 OUTSIDE = {
     "core": {"msgspec"},
     "kernels": {"numpy", "numba", "scipy"},
-    "rules": {"numpy"},
+    "rules": {"numpy", "scipy"},
+    "uplinks": {"numpy", "scipy"},
     "problems": {"numpy", "scipy", "torch", "safetensors"},
     "data": {"numpy", "scipy", "pyarrow", "sklearn", "pandas"},
     "delays": {"numpy", "scipy"},
@@ -126,7 +128,7 @@ CONFINED = {
 """Each dependency is imported in one place."""
 
 DECIDES_OR_COMPUTES = {
-    *("core", "strategies", "rules", "kernels", "problems", "data", "delays", "theory"),
+    *("core", "strategies", "rules", "uplinks", "kernels", "problems", "data", "delays", "theory"),
     *("engine", "sim", "live", "analysis", "certificates"),
 }
 KNOWS_THE_CLOCK = ("kernels/threads.py", "live/local/")

@@ -17,7 +17,7 @@ def closed(ledger, round=1, version=1, updates=1, elapsed=1.0):
 def test_a_round_by_hand():
     ledger = Ledger(num_clients=4, model_bytes=80)
     for duration, energy in ((2.0, 10.0), (5.0, 20.0), (3.0, 5.0)):
-        ledger.count_report(duration, energy)
+        ledger.count_report(duration, energy, ledger.model_bytes)
     for client, staleness in ((0, 0), (1, 3), (0, 3)):
         ledger.count_merge(client, staleness)
     row = closed(ledger, round=1, version=3, updates=3, elapsed=9.0)
@@ -32,7 +32,7 @@ def test_spreads_and_longest_durations_add_up_over_rounds():
     ledger = Ledger(num_clients=2, model_bytes=8)
     for durations in ((1.0, 4.0), (2.0, 2.5)):
         for duration in durations:
-            ledger.count_report(duration, 0.0)
+            ledger.count_report(duration, 0.0, ledger.model_bytes)
         row = closed(ledger)
     assert (row["delay_spread"], row["longest"]) == (0.5, 2.5)
     assert (row["cumulative_spread"], row["cumulative_longest"]) == (3.5, 6.5)
@@ -55,7 +55,7 @@ def test_jains_index_is_the_textbook_formula(clients):
 
 moves = st.lists(
     st.one_of(
-        st.tuples(st.just("count_report"), st.floats(0, 1e6), st.floats(0, 1e6)),
+        st.tuples(st.just("count_report"), st.floats(0, 1e6), st.floats(0, 1e6), st.integers(0, 10**9)),
         st.tuples(st.just("count_merge"), st.integers(0, 9), st.integers(0, 50)),
         st.tuples(st.just("close_round"), st.just(1), st.just(1), st.just(1), st.just(1.0)),
     ),

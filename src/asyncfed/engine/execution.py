@@ -11,23 +11,44 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from asyncfed.core.record import to_json
+from asyncfed.core.errors import ConfigError
+from asyncfed.core.random import draw_key, purpose_key
+from asyncfed.core.record import UNSET, from_plain, replace, to_json, to_plain
 from asyncfed.core.server import Server
-from asyncfed.core.types import Combine, Dispatch, Drop, Merge, Report, Stop, Work, staleness_of
+from asyncfed.core.types import Cancel, Combine, Dispatch, Drop, Merge, Report, Stop, Wake, Work, staleness_of
 from asyncfed.engine.evaluation import Evaluator
 from asyncfed.engine.stopping import StoppingMonitor
 from asyncfed.problems.protocol import Problem
-from asyncfed.rules import Vectors
+from asyncfed.rules import Arrival, RuleRun, Vectors
+from asyncfed.rules.protocol import Probe
 from asyncfed.store.journal import Journal
 from asyncfed.store.ledger import Ledger
-from asyncfed.store.schema import DISPATCH, DROP, JOIN, LEAVE, LOST, MERGE, REFUSED, REPORT, STOP
+from asyncfed.store.schema import (
+    CANCEL,
+    DISPATCH,
+    DROP,
+    JOIN,
+    LEAVE,
+    LOST,
+    MERGE,
+    REFUSED,
+    REPORT,
+    STOP,
+    WAKE,
+)
+from asyncfed.uplinks.chain import declared_size
 
 MergeObserver: TypeAlias = "Callable[[Execution, Merge], None]"
 """Called with every merge just before it is carried out."""
 
 
 class Execution:
-    """One run in progress. `on_dispatch` is called with every ticket that goes out."""
+    """One run in progress.
+
+    Whoever drives it sets what it cannot know: `on_dispatch` is called with every ticket that goes out, `on_wake` with
+    the moment and the number of every timer, `on_cancel` with every ticket that is given up, to be answered with the
+    seconds and joules it has cost; `noise_key` with every version that a rule makes with noise.
+    """
 
     def __init__(
         self,
@@ -38,6 +59,9 @@ class Execution:
         evaluator: Evaluator,
         own_start: Callable[[int], np.ndarray],
         divergence_norm: float,
+        rule: RuleRun | None = None,
+        probe: Probe | None = None,
+        seed: int = 0,
     ) -> None:
         self.server = server
         self.vectors = vectors
@@ -55,6 +79,13 @@ class Execution:
         self._halted = False
         self.on_dispatch: Callable[[Dispatch], None] = lambda dispatch: None
         self.on_merge: Callable[[Merge], None] | None = None
+        self.on_wake: Callable[[float, int], None] = lambda due, number: None
+        self.on_cancel: Callable[[Dispatch], tuple[float, float]] = lambda dispatch: (0.0, 0.0)
+        self.noise_key: Callable[[int], int] | None = None
+        self.rule = rule
+        self._probe = probe
+        self._merge_key, self._measure_key = purpose_key(seed, "merge"), purpose_key(seed, "measure")
+        self._reports: dict[int, Report] = {}  # with a rule: those that wait to be merged
         self._own_start = own_start
         self._divergence_norm = divergence_norm
         self._divergence_square = divergence_norm * divergence_norm  # infinite above 1e154, where ** is an error
@@ -74,14 +105,18 @@ class Execution:
 
     def receive(self, report: Report, energy: float) -> None:
         """A report has arrived; its trained model is in `vectors.trained`."""
+        dispatch, bytes_up = self.dispatches.get(report.ticket), self.ledger.model_bytes
+        if dispatch is not None and (self.rule is not None or dispatch.work.uplink is not UNSET):
+            report = self._accept(dispatch, report)
+            bytes_up = self._bytes_up(dispatch.work, report)
         outputs = self.server.receive(report)
         ticket, client, duration = report.ticket, report.client, report.duration
-        detail = None if report.metrics is None else self._intern(report.metrics)
+        detail = None if report.metrics is None and report.memory is None else self._report_detail(report)
         journal = self.journal
         seq = journal.next_seq
         journal.next_seq = seq + 1
         journal.events.append((seq, self.now, REPORT, ticket, client, self.version, duration, energy, detail))
-        self.ledger.count_report(duration, energy)
+        self.ledger.count_report(duration, energy, bytes_up)
         self._carry_out(outputs)
         if self.stopping is not None:
             self._halt_early(self.stopping.spent(self.ledger.energy))
@@ -113,6 +148,12 @@ class Execution:
         self._write(LEAVE, None, client, None, None, reason)
         for ticket in gone:
             self._forget_lost(ticket, 0.0)
+        self._carry_out(outputs)
+
+    def wake(self, number: int) -> None:
+        """The moment of a timer has come."""
+        outputs = self.server.wake(number, self.now)
+        self._write(WAKE, None, None, float(number), None, None)
         self._carry_out(outputs)
 
     def halt(self, reason: str) -> None:
@@ -159,6 +200,10 @@ class Execution:
                 self._write(DROP, output.ticket, self.vectors.client_of[output.ticket], None, None, output.reason)
                 self.ledger.dropped += 1
                 self._forget(output.ticket)
+            elif kind is Cancel:
+                self._cancel(output)
+            elif kind is Wake:
+                self.on_wake(self.now + output.after, output.number)
             elif kind is Stop:
                 self._write(STOP, None, None, None, None, output.reason)
 
@@ -172,16 +217,32 @@ class Execution:
             self.ledger.bytes_down += self.ledger.model_bytes
         else:
             self.vectors.dispatch(dispatch, self._own_start(client))
+        memory = None
+        if self.rule is not None:
+            sent = self.rule.send(ticket, client)
+            self.ledger.bytes_down += sum(array.nbytes for array in sent.values())
+        if dispatch.memory is not None and work.uplink is not UNSET:
+            memory = float(dispatch.memory)
         journal = self.journal
         seq = journal.next_seq
         journal.next_seq = seq + 1
         journal.events.append(
-            (seq, self.now, DISPATCH, ticket, client, dispatch.base_version, None, None, self._work_detail)
+            (seq, self.now, DISPATCH, ticket, client, dispatch.base_version, memory, None, self._work_detail)
         )
         self.on_dispatch(dispatch)
 
+    def _cancel(self, cancel: Cancel) -> None:
+        dispatch = self.dispatches[cancel.ticket]
+        after, energy = self.on_cancel(dispatch)
+        self._write(CANCEL, cancel.ticket, dispatch.client, after, energy, cancel.reason)
+        self.ledger.energy += energy
+        self._forget(cancel.ticket)
+
     def _merge(self, merge: Merge) -> None:
         tickets, journal = merge.tickets, self.journal
+        if self.rule is not None:
+            self._merge_by_rule(merge, self.rule)
+            return
         self.version = version = self.version + 1
         self.updates += len(tickets)
         seq = journal.next_seq
@@ -199,12 +260,95 @@ class Execution:
             dispatch = self.dispatches.pop(ticket)
             self.ledger.count_merge(dispatch.client, staleness_of(dispatch, version - 1))
         self.vectors.merge(merge)
+        self._close_merge(merge)
+
+    def _close_merge(self, merge: Merge) -> None:
+        """What follows once the model has changed: the end of a round, a measurement."""
         if merge.ends_round:
             self.round += 1
-            journal.rounds.append(self.ledger.close_round(self.round, version, self.updates, self.now))
+            self.journal.rounds.append(self.ledger.close_round(self.round, self.version, self.updates, self.now))
             self._check_divergence()
         if (merge.ends_round or self.evaluator.per_update) and not self.diverged:
             self._evaluate_if_due(merge)
+
+    # ---- with a rule, or with uplinks --------------------------------------------------------------------------
+
+    def _accept(self, dispatch: Dispatch, report: Report) -> Report:
+        """The report with what the rule measures about it; it may be merged, and what its client remembers used."""
+        self.vectors.accept_memory(report.ticket)
+        if report.memory == dispatch.memory:
+            report = replace(report, memory=None)  # only what is not as it should be is written down
+        if self.rule is not None:
+            arrival = self._arrival(dispatch, report, 0.0)
+            measured = self.rule.measure(self.vectors.params, arrival, self._run_probe)
+            if measured:
+                report = replace(report, metrics={**(report.metrics or {}), **measured})
+            self._reports[report.ticket] = report
+        return report
+
+    def _run_probe(self, params: np.ndarray, client: int, work: Work, version: int) -> np.ndarray:
+        if self._probe is None:
+            raise ConfigError(
+                f"strategy.rule asks the server to train on client {client}'s data, which this server does not hold. "
+                "Simulate the run, or run it live on one machine."
+            )
+        return self._probe(params, client, work, draw_key(self._measure_key, client, version))
+
+    def _arrival(self, dispatch: Dispatch, report: Report, weight: float) -> Arrival:
+        ticket, vectors = dispatch.ticket, self.vectors
+        metrics = report.metrics or {}
+        steps = metrics.get("steps")
+        return Arrival(
+            ticket,
+            dispatch.client,
+            weight,
+            staleness_of(dispatch, self.version),
+            dispatch.work,
+            dispatch.work.count_steps(report.num_examples) if steps is None else int(steps),
+            report.num_examples,
+            vectors.starts[ticket],
+            vectors.trained[ticket],
+            self.rule.sent_with(ticket) if self.rule is not None else {},
+            metrics,
+        )
+
+    def _merge_by_rule(self, merge: Merge, rule: RuleRun) -> None:
+        """As `_merge`; the event comes last, because it says what the rule found."""
+        if self.on_merge is not None:
+            self.on_merge(merge)
+        pairs = zip(merge.tickets, merge.weights, strict=True)
+        arrivals = [self._arrival(self.dispatches[t], self._reports.pop(t), weight) for t, weight in pairs]
+        version = self.version + 1
+        noise = self.noise_key if rule.rule.draws_noise else None
+        key = draw_key(self._merge_key, 0, version) if noise is None else noise(version)
+        self.vectors.params, info = rule.step(self.vectors.params, arrivals, merge, key)
+        if noise is not None:
+            info = {**info, "noise_key": key}
+        self.version, self.updates = version, self.updates + len(arrivals)
+        form = {**_form(merge), "info": info} if info else _form(merge)
+        if len(arrivals) == 1:
+            ticket, client, weight = arrivals[0].ticket, arrivals[0].client, merge.weights[0]
+        else:
+            ticket = client = weight = None
+            form = {**form, "tickets": merge.tickets, "weights": merge.weights}
+        self._write(MERGE, ticket, client, weight, merge.keep, self._intern(form))
+        for arrival in arrivals:
+            dispatch = self.dispatches[arrival.ticket]
+            self.ledger.count_merge(arrival.client, staleness_of(dispatch, version - 1))
+            self._forget(arrival.ticket)
+        self._close_merge(merge)
+
+    def _report_detail(self, report: Report) -> int:
+        memory = {} if report.memory is None else {"memory": report.memory}
+        return self._intern({**(report.metrics or {}), **memory})
+
+    def _bytes_up(self, work: Work, report: Report) -> int:
+        """What the client sent: the model, or the message of its uplinks."""
+        if work.uplink is UNSET:
+            return self.ledger.model_bytes
+        params = self.vectors.params
+        declared = declared_size(work.uplink, params.size, params.itemsize)
+        return int((report.metrics or {})["bytes"]) if declared is None else declared
 
     def _form_detail(self, merge: Merge) -> int:
         """The number of the text that says what kind of merge this is; mostly the same as the last time."""
@@ -253,6 +397,9 @@ class Execution:
     def _forget(self, ticket: int) -> None:
         del self.dispatches[ticket]
         self.vectors.forget(ticket)
+        if self.rule is not None:
+            self.rule.forget(ticket)
+            self._reports.pop(ticket, None)
 
     # ---- checkpoints -----------------------------------------------------------------------------------------
 
@@ -266,7 +413,12 @@ class Execution:
             "pending": self.evaluator.pending,
             "evaluated_at": self.evaluated_at,
             **({} if self.stopping is None else {"watch": self.stopping.snapshot()}),
+            **({} if self.rule is None else {"reports": to_plain(list(self._reports.values()))}),
         }
+
+    def dump(self) -> dict[str, np.ndarray]:
+        """The vectors, as named arrays."""
+        return {**self.vectors.dump(), **({} if self.rule is None else self.rule.dump())}
 
     def restore(self, snapshot: dict[str, Any]) -> None:
         """Vectors and ledger are restored by whoever makes the Execution; the rest is."""
@@ -279,6 +431,8 @@ class Execution:
         self.version, self.round, self.updates = self.server.version, self.server.round, self.server.updates
         dispatches = [*self.server.outstanding.values(), *self.server.waiting.values()]
         self.dispatches = {d.ticket: d for d in dispatches}
+        reports = from_plain(snapshot.get("reports", []), list[Report])
+        self._reports = {report.ticket: report for report in reports}
 
 
 def _exact_norm(params: np.ndarray) -> float:

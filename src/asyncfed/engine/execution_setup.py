@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from asyncfed.core.record import UNSET
 from asyncfed.core.server import Server
 from asyncfed.engine.evaluation import Evaluator
 from asyncfed.engine.execution import Execution, own_start_function
 from asyncfed.engine.plan import Checkpoint, Plan
 from asyncfed.engine.stopping import StoppingMonitor
 from asyncfed.problems.protocol import Problem
-from asyncfed.rules import Vectors
+from asyncfed.rules import RuleRun, Vectors
 from asyncfed.store.journal import Journal
 from asyncfed.store.ledger import Ledger
 
@@ -22,9 +23,24 @@ def set_up(problem: Problem, plan: Plan, journal: Journal, checkpoint: Checkpoin
     else:
         vectors = Vectors.load(checkpoint[1])
         ledger = Ledger.from_snapshot(checkpoint[0]["ledger"])
+    rule = getattr(plan.strategy, "rule", UNSET)
+    run = None if rule is UNSET else RuleRun(rule, vectors.params, problem.num_clients)
+    if run is not None and checkpoint is not None:
+        run.load(checkpoint[1])
     evaluator = Evaluator(problem, plan.evaluation, plan.threads, plan.seed)
     own_start = own_start_function(problem, vectors, plan.seed, plan.init)
-    execution = Execution(server, vectors, ledger, journal, evaluator, own_start, plan.divergence_norm)
+    execution = Execution(
+        server,
+        vectors,
+        ledger,
+        journal,
+        evaluator,
+        own_start,
+        plan.divergence_norm,
+        run,
+        problem.local_train,
+        plan.seed,
+    )
     if plan.stopping is not None:
         execution.stopping = StoppingMonitor(plan.stopping)
     if checkpoint is not None:

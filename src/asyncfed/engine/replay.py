@@ -6,10 +6,12 @@ the training deterministic, the replay writes the same events and ends at the sa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from typing import TypeAlias
 
 from asyncfed.core.errors import JournalError
+from asyncfed.core.record import replace
 from asyncfed.core.types import Dispatch, Report
 from asyncfed.engine.execution import Execution, MergeObserver
 from asyncfed.engine.execution_setup import set_up
@@ -18,10 +20,14 @@ from asyncfed.engine.training import LateTraining
 from asyncfed.problems.protocol import Problem
 from asyncfed.store.events import Event
 from asyncfed.store.journal import Journal
-from asyncfed.store.schema import JOIN, LEAVE, LOST, REFUSED, REPORT, STOP
+from asyncfed.store.schema import CANCEL, JOIN, LEAVE, LOST, MERGE, REFUSED, REPORT, STOP, WAKE
 
-INPUTS = frozenset({REPORT, LOST, JOIN, LEAVE, STOP, REFUSED})
+INPUTS = frozenset({REPORT, LOST, JOIN, LEAVE, STOP, REFUSED, WAKE})
 """Kinds of events that come from outside; all others are decisions, which a new server makes itself."""
+
+Train: TypeAlias = Callable[[int, "int | None"], "Mapping[str, float]"]
+"""Called with a ticket, and the memory its client used, before its report: it must put its model into
+`execution.vectors.trained`, and answers with what the training found out that the report says too."""
 
 
 def replay(
@@ -49,23 +55,29 @@ def replay(
     execution = set_up(problem, plan, journal)
     if observer is not None:
         execution.on_merge = partial(observer, execution)
-    training = LateTraining(problem, execution.vectors, plan.seed, plan.threads)
+    training = LateTraining(problem, execution.vectors, plan.seed, plan.threads, execution.rule)
     dispatched_at: dict[int, float] = {}
 
     def note(dispatch: Dispatch) -> None:
-        training.pending[dispatch.ticket] = dispatch
+        if dispatch.memory is None:
+            training.pending[dispatch.ticket] = dispatch
         dispatched_at[dispatch.ticket] = execution.now
 
     execution.on_dispatch = note
-    execution.start()
 
-    def train(ticket: int) -> None:
+    def train(ticket: int, memory: int | None) -> Mapping[str, float]:
         if ticket not in execution.vectors.trained:
-            training.train_all()
+            if ticket in training.pending:
+                training.train_all()
+            else:  # its client may have lost its memory: only now it is known which one it used
+                training.train([replace(execution.dispatches[ticket], memory=memory)])
+        return training.measured.pop(ticket, {})
 
     examples, reports = problem.num_examples.tolist(), 0
-    for event in recorded:
-        if event.kind not in INPUTS:
+    for event, decisions in with_decisions(recorded):
+        repeat_costs(execution, decisions)
+        if event is None:
+            execution.start()
             continue
         if execution.server.stopped is not None and event.kind != STOP:
             raise JournalError(
@@ -83,17 +95,38 @@ def replay(
         yield reports
     if execution.server.stopped is not None:
         execution.conclude()
-    journal.commit(execution.snapshot(), execution.vectors.dump())
+    journal.commit(execution.snapshot(), execution.dump())
 
 
-def repeat_input(execution: Execution, event: Event, examples: list[int], train: Callable[[int], None]) -> None:
+def with_decisions(recorded: Iterable[Event]) -> Iterator[tuple[Event | None, list[Event]]]:
+    """Every input with the decisions that followed from it. First the start, which is None, with its own."""
+    event: Event | None = None
+    decisions: list[Event] = []
+    for row in recorded:
+        if row.kind in INPUTS:
+            yield event, decisions
+            event, decisions = row, []
+        elif row.kind in (CANCEL, MERGE):
+            decisions.append(row)
+    yield event, decisions
+
+
+def repeat_costs(execution: Execution, decisions: Sequence[Event]) -> None:
+    """What decisions cost that nobody can compute again: work that was cancelled, and noise of a live run."""
+    costs = {event.require_ticket(): (event.duration, event.energy) for event in decisions if event.kind == CANCEL}
+    keys = {event.version: event.info["noise_key"] for event in decisions if event.kind == MERGE and event.info}
+    execution.on_cancel = lambda dispatch: costs[dispatch.ticket]
+    execution.noise_key = keys.__getitem__ if keys else None
+
+
+def repeat_input(execution: Execution, event: Event, examples: list[int], train: Train) -> None:
     """Let a recorded input happen once more.
 
     Args:
         execution: the run in which it happens.
         event: the input, of one of the kinds INPUTS.
         examples: how many rows each client has.
-        train: called with a ticket before its report; must put its model into `execution.vectors.trained`.
+        train: brings the models of tickets that are reported.
     """
     if event.kind == REPORT:
         _repeat_report(execution, event, examples, train)
@@ -105,17 +138,20 @@ def repeat_input(execution: Execution, event: Event, examples: list[int], train:
         execution.leave(event.require_client(), event.reason)
     elif event.kind == REFUSED:
         execution.refuse(event.ticket, event.require_client(), event.is_fault, event.require_reason())
+    elif event.kind == WAKE:
+        execution.wake(event.timer)
     elif event.kind == STOP and execution.server.stopped is None:
         execution.halt(event.require_reason())
 
 
-def _repeat_report(execution: Execution, event: Event, examples: list[int], train: Callable[[int], None]) -> None:
+def _repeat_report(execution: Execution, event: Event, examples: list[int], train: Train) -> None:
     ticket, client = event.require_ticket(), event.require_client()
     dispatch = execution.dispatches[ticket]
-    train(ticket)
+    memory = dispatch.memory if event.memory is None else event.memory
+    metrics = {**(event.metrics or {}), **train(ticket, memory)}
     if dispatch.work.start == "own":
         execution.vectors.own[client] = execution.vectors.trained[ticket]
-    report = Report(ticket, client, event.time, event.duration, examples[client], event.metrics)
+    report = Report(ticket, client, event.time, event.duration, examples[client], metrics or None, memory)
     execution.receive(report, event.energy)
 
 

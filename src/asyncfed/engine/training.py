@@ -1,51 +1,123 @@
 """Training done late and together.
 
-What a dispatched client computes depends only on the model it starts from, so nothing is trained until the first of the
-pending trainings is needed; then all of them are, in one call that uses every thread. The results are those of
-training one by one, to the last bit.
+What a dispatched client computes depends only on what its ticket names: the model it starts from, what was sent along,
+the memory it uses. So nothing is trained until the first of the pending trainings is needed; then all of them are, in
+one call that uses every thread. The results are those of training one by one, to the last bit.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from asyncfed.core.random import draw_key, purpose_key
-from asyncfed.core.types import Dispatch
+from asyncfed.core.record import UNSET
+from asyncfed.core.types import Dispatch, Work
 from asyncfed.problems.protocol import Jobs, Problem
-from asyncfed.rules import Vectors
+from asyncfed.rules import RuleRun, Vectors
+from asyncfed.uplinks.chain import declared_size, decode_message, encode_change, init_memory, message_size
+from asyncfed.uplinks.client_memory import ClientMemory
 
 
 class LateTraining:
     """`pending` holds the dispatches still to be trained; `train_all` puts their models into `vectors.trained`.
+
+    `measured` holds, by ticket, what is known only after training: `steps` where they may be fewer than was asked for,
+    `bytes` where the size of what is sent depends on it.
 
     Args:
         problem: what is trained.
         vectors: where the models that trainings start from are, and where the trained ones go.
         seed: the run's; each training's draws are keyed by it, the client and the ticket.
         threads: threads to train with, 1 or more.
+        rule: knows what was sent along with a ticket; None if nothing ever is.
     """
 
-    def __init__(self, problem: Problem, vectors: Vectors, seed: int, threads: int) -> None:
-        self.key = purpose_key(seed, "train")
+    def __init__(
+        self, problem: Problem, vectors: Vectors, seed: int, threads: int, rule: RuleRun | None = None
+    ) -> None:
+        self.key, self._uplink_key = purpose_key(seed, "train"), purpose_key(seed, "uplink")
         self._problem = problem
         self._vectors = vectors
         self._threads = threads
+        self._rule = rule
         self.pending: dict[int, Dispatch] = {}
+        self.measured: dict[int, dict[str, float]] = {}
 
     def train_all(self) -> None:
         """Train what is pending, in one call."""
-        start_of, key, trained = self._vectors.starts, self.key, self._vectors.trained
+        start_of = self._vectors.starts
         # Tickets that were lost meanwhile have no start any more.
         pending = [dispatch for ticket, dispatch in self.pending.items() if ticket in start_of]
+        self.pending.clear()
+        self.train(pending)
+
+    def train(self, dispatches: Sequence[Dispatch]) -> None:
+        """Train these, in one call."""
+        start_of, key, trained = self._vectors.starts, self.key, self._vectors.trained
         starts, clients, works, keys = [], [], [], []
-        for dispatch in pending:
-            ticket, client = dispatch.ticket, dispatch.client
+        last, counted, uplinked = None, False, False
+        for dispatch in dispatches:
+            ticket, client, work = dispatch.ticket, dispatch.client, dispatch.work
             starts.append(start_of[ticket])
             clients.append(client)
-            works.append(dispatch.work)
+            works.append(work)
             keys.append(draw_key(key, client, ticket))
+            if work is not last:  # mostly it is the same
+                last, counted, uplinked = work, counted or ends_early(work), uplinked or work.uplink is not UNSET
         copies = np.concatenate(starts).reshape(len(starts), -1)
-        models = self._problem.local_train_many(Jobs(copies, clients, works, keys, overwrite=True), self._threads)
-        for dispatch, model in zip(pending, models, strict=True):
+        counts = np.zeros(len(works), np.int64) if counted else None
+        jobs = Jobs(copies, clients, works, keys, True, self._corrections(dispatches, copies), counts)
+        models = self._problem.local_train_many(jobs, self._threads)
+        for dispatch, model in zip(dispatches, models, strict=True):
             trained[dispatch.ticket] = model
-        self.pending.clear()
+        if counts is not None:
+            for dispatch, count in zip(dispatches, counts.tolist(), strict=True):
+                if ends_early(dispatch.work):
+                    self.measured[dispatch.ticket] = {"steps": float(count)}
+        if uplinked:
+            for dispatch in dispatches:
+                if dispatch.work.uplink is not UNSET:
+                    self._send(dispatch)
+
+    def _send(self, dispatch: Dispatch) -> None:
+        """Put the change through the uplinks, with the memory that the dispatch names; keep what the server sees."""
+        ticket, client, vectors, uplinks = dispatch.ticket, dispatch.client, self._vectors, dispatch.work.uplink
+        assert uplinks is not UNSET
+        start, model = vectors.starts[ticket], vectors.trained[ticket]
+        first = init_memory(uplinks, start.size, start.dtype)
+        kept = first
+        if dispatch.memory is not None:
+            kept, _ = vectors.memories.setdefault(client, ClientMemory()).recall(dispatch.memory, first)
+        message, after = encode_change(uplinks, kept, model - start, draw_key(self._uplink_key, client, ticket))
+        vectors.trained[ticket] = start + decode_message(uplinks, message, start.size, start.dtype)
+        if dispatch.memory is not None:
+            vectors.new_memories[ticket] = after
+        if declared_size(uplinks, start.size, start.itemsize) is None:
+            self.measured.setdefault(ticket, {})["bytes"] = float(message_size(message))
+
+    def _corrections(self, dispatches: Sequence[Dispatch], like: np.ndarray) -> np.ndarray | None:
+        """What was sent along with each ticket to be added to its gradients; None if nothing was."""
+        if self._rule is None:
+            return None
+        corrections = [self._rule.sent_with(dispatch.ticket).get("correction") for dispatch in dispatches]
+        if all(correction is None for correction in corrections):
+            return None
+        rows = np.zeros_like(like)
+        for row, correction in zip(rows, corrections, strict=True):
+            if correction is not None:
+                row[:] = correction
+        return rows
+
+
+def ends_early(work: Work) -> bool:
+    """Whether a client may make fewer steps than it was asked for."""
+    return work.patience is not UNSET
+
+
+def known_before(work: Work, num_params: int, itemsize: int) -> bool:
+    """Whether time, energy and bytes of a ticket are known before it is trained."""
+    if ends_early(work):
+        return False
+    return work.uplink is UNSET or declared_size(work.uplink, num_params, itemsize) is not None

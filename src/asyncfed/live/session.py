@@ -187,12 +187,13 @@ class LiveSession:
                 ) from error
         journal.confirm(since)
 
-    def _restore_payload(self, ticket: int) -> None:
+    def _restore_payload(self, ticket: int, memory: int | None) -> dict[str, float]:
         """Put the model that the client sent back into memory."""
         vectors = self._execution.vectors
         model = self._journal.payload(ticket, self._dtype)
         vectors.trained[ticket] = model
         self._records.norms.add(change_norm(model, vectors.starts[ticket]))
+        return {}
 
     def _record_input(self, event: Event) -> None:
         """Repeat what the session itself had recorded at an event of the journal."""
@@ -329,7 +330,7 @@ class LiveSession:
     def checkpoint(self) -> Checkpoint:
         """The state and the arrays from which `resume` continues."""
         state = {**self._execution.snapshot(), "finished": self.finished, "live": self._records.snapshot()}
-        return state, self._execution.vectors.dump()
+        return state, self._execution.dump()
 
     # ---- inside ----------------------------------------------------------------------------------------------
 

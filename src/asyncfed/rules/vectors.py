@@ -12,6 +12,11 @@ from asyncfed.core.errors import StrategyError, did_you_mean
 from asyncfed.core.types import Combine, Dispatch, Merge
 from asyncfed.rules.latest_average import LatestAverage
 from asyncfed.rules.protocol import Arrays, Combiner
+from asyncfed.rules.weighted_sum import weighted_sum
+from asyncfed.uplinks.client_memory import ClientMemory
+
+KEPT, NEW = "client_memory/", "new_memory/"
+"""How the names of arrays in a checkpoint begin: what clients remember, and what they will once it is accepted."""
 
 COMBINERS: dict[str, Combiner] = {rule.name: rule for rule in [LatestAverage()]}
 
@@ -20,22 +25,23 @@ class Vectors:
     """`params` is never changed in place: whoever holds a version of the model keeps it.
 
     `starts`, `trained` and `client_of` are by ticket: the model that it starts from, the model that it arrived at, and
-    whose it is. `own` holds each client's own model where the work wants it (`start = "own"`).
+    whose it is. `own` holds each client's own model where the work wants it (`start = "own"`). `memories` is what each
+    client remembers, and `new_memories`, by ticket, what it will remember if its update is accepted.
 
     Args:
         params: the first model.
     """
 
     def __init__(self, params: np.ndarray) -> None:
-        from asyncfed.kernels.merging import add_step, mix  # compiled loops are loaded by whoever will merge
-
-        self._add_step, self._mix = add_step, mix
+        self._add = weighted_sum().add
         self.params = params
         self.own: dict[int, np.ndarray] = {}
         self.starts: dict[int, np.ndarray] = {}
         self.trained: dict[int, np.ndarray] = {}
         self.client_of: dict[int, int] = {}
-        self._memories: dict[str, object] = {}
+        self.memories: dict[int, ClientMemory] = {}
+        self.new_memories: dict[int, Arrays] = {}
+        self._combiner_memories: dict[str, object] = {}
 
     def dispatch(self, dispatch: Dispatch, own_start: np.ndarray | None = None) -> np.ndarray:
         """Remember which model this ticket starts from: the present one, or the client's own."""
@@ -48,6 +54,14 @@ class Vectors:
         """A ticket was lost or dropped."""
         del self.starts[ticket], self.client_of[ticket]
         self.trained.pop(ticket, None)
+        if self.new_memories:
+            self.new_memories.pop(ticket, None)
+
+    def accept_memory(self, ticket: int) -> None:
+        """The update of this ticket has arrived: what its client remembers from it may be used by its next ticket."""
+        memory = self.new_memories.pop(ticket, None)
+        if memory is not None:
+            self.memories.setdefault(self.client_of[ticket], ClientMemory()).store(ticket, memory)
 
     def merge(self, merge: Merge) -> None:
         """`x <- keep * x + sum_i weight_i * payload_i`, or what the named rule makes of it; summed in ticket order."""
@@ -58,14 +72,8 @@ class Vectors:
         for ticket, weight in zip(merge.tickets, merge.weights, strict=True):
             del self.client_of[ticket]
             model, start = self.trained.pop(ticket), self.starts.pop(ticket)
-            merged = np.empty_like(self.params)
-            if merge.of == "model":
-                self._mix(self.params, keep, model, weight, merged)
-            elif keep == 1.0:
-                self._add_step(self.params, model, start, weight, merged)
-            else:
-                self._mix(self.params, keep, model - start, weight, merged)
-            self.params, keep = merged, 1.0
+            self.params = self._add(self.params, keep, merge.of, model, start, weight)
+            keep = 1.0
 
     def _combine(self, merge: Merge, combine: Combine) -> None:
         name, clients, payloads = combine.name, [], []
@@ -73,10 +81,10 @@ class Vectors:
             clients.append(self.client_of.pop(ticket))
             model, start = self.trained.pop(ticket), self.starts.pop(ticket)
             payloads.append(model if merge.of == "model" else model - start)
-        memory = self._memories.get(name)
+        memory = self._combiner_memories.get(name)
         if memory is None:
             memory = _rule(name).init(self.params)
-        self.params, self._memories[name], _ = COMBINERS[name].apply(
+        self.params, self._combiner_memories[name], _ = COMBINERS[name].apply(
             memory, self.params, payloads, merge.weights, clients, combine.settings
         )
 
@@ -99,7 +107,12 @@ class Vectors:
         arrays["trained"] = _stack(list(self.trained.values()), self.params)
         arrays["own_clients"] = np.array(list(self.own), np.int64)
         arrays["own"] = _stack(list(self.own.values()), self.params)
-        for name, memory in self._memories.items():
+        for ticket, kept in self.new_memories.items():
+            arrays |= {f"{NEW}{ticket}/{name}": array for name, array in kept.items()}
+        for client, remembered in self.memories.items():
+            for ticket, kept in remembered.of_ticket.items():
+                arrays |= {f"{KEPT}{client}/{ticket}/{name}": array for name, array in kept.items()}
+        for name, memory in self._combiner_memories.items():
             for key, value in COMBINERS[name].dump(memory).items():
                 arrays[f"memory/{name}/{key}"] = value
         return arrays
@@ -114,11 +127,19 @@ class Vectors:
         vectors.client_of = dict(zip(tickets, arrays["ticket_clients"].tolist(), strict=True))
         vectors.trained = dict(zip(arrays["trained_tickets"].tolist(), arrays["trained"], strict=True))
         vectors.own = dict(zip(arrays["own_clients"].tolist(), arrays["own"], strict=True))
+        for name, array in arrays.items():
+            if name.startswith(NEW):
+                ticket, part = name.removeprefix(NEW).split("/", 1)
+                vectors.new_memories.setdefault(int(ticket), {})[part] = array
+            elif name.startswith(KEPT):
+                client, ticket, part = name.removeprefix(KEPT).split("/", 2)
+                remembered = vectors.memories.setdefault(int(client), ClientMemory())
+                remembered.of_ticket.setdefault(int(ticket), {})[part] = array
         for name, rule in COMBINERS.items():
             prefix = f"memory/{name}/"
             kept = {key.removeprefix(prefix): value for key, value in arrays.items() if key.startswith(prefix)}
             if kept:
-                vectors._memories[name] = rule.load(kept)
+                vectors._combiner_memories[name] = rule.load(kept)
         return vectors
 
 

@@ -8,16 +8,21 @@ from heapq import heapify, heappop, heappush
 from math import inf
 from typing import Any
 
+from asyncfed.core.record import UNSET, replace
 from asyncfed.core.types import Dispatch, Merge, Report
-from asyncfed.delays import DelayModel, check_timing
+from asyncfed.delays import DelayModel, Timing, check_timing
 from asyncfed.engine.execution import MergeObserver
 from asyncfed.engine.execution_setup import set_up
 from asyncfed.engine.plan import Checkpoint, Churn, Plan
 from asyncfed.engine.progress import RunState
-from asyncfed.engine.training import LateTraining
+from asyncfed.engine.training import LateTraining, known_before
 from asyncfed.problems.protocol import Problem
 from asyncfed.sim.drift import DriftMeter
 from asyncfed.store.journal import Journal
+from asyncfed.uplinks.chain import declared_size
+
+TIMERS = 2**62
+"""Timers are on the heap under this number plus their own: at the same moment, tickets come first."""
 
 
 class Simulation:
@@ -44,8 +49,11 @@ class Simulation:
         self.finished = False
         self._execution = set_up(problem, plan, journal, checkpoint)
         self.state = RunState(self._execution)
-        self._training = LateTraining(problem, self._execution.vectors, plan.seed, plan.threads)
+        rule = self._execution.rule
+        self._training = LateTraining(problem, self._execution.vectors, plan.seed, plan.threads, rule)
         self._execution.on_dispatch = self._scheduler()
+        self._execution.on_wake = self._set_timer
+        self._execution.on_cancel = self._cancel
         observers: list[Callable[[Merge], None]] = []
         if plan.evaluation.drift:
             observers.append(DriftMeter(problem, self._execution, self._training.key, plan.threads).measure)
@@ -65,12 +73,8 @@ class Simulation:
     def advance(self, arrivals: int) -> bool:
         """Let up to so many arrivals happen. True when the run is over."""
         execution, heap = self._execution, self._heap
-        server, trained, examples, training = (
-            execution.server,
-            execution.vectors.trained,
-            self._examples,
-            self._training,
-        )
+        server, trained, examples = execution.server, execution.vectors.trained, self._examples
+        training, measured = self._training, self._training.measured
         for _ in range(arrivals):
             if server.stopped is not None or not heap:
                 break
@@ -85,7 +89,10 @@ class Simulation:
                 continue
             dispatch = server.outstanding.get(ticket)
             if dispatch is None:
-                continue  # its client left meanwhile
+                if ticket >= TIMERS:
+                    execution.now = time
+                    execution.wake(ticket - TIMERS)
+                continue  # its client left meanwhile, or it was cancelled
             execution.now = time
             if lost:
                 execution.lose(ticket, duration, energy)
@@ -95,7 +102,9 @@ class Simulation:
             client = dispatch.client
             if dispatch.work.start == "own":
                 execution.vectors.own[client] = trained[ticket]
-            execution.receive(Report(ticket, client, time, duration, examples[client]), energy)
+            metrics = measured.pop(ticket, None) if measured else None
+            report = Report(ticket, client, time, duration, examples[client], metrics, dispatch.memory)
+            execution.receive(report, energy)
         if server.stopped is None and not heap:
             execution.halt("starved: nobody is at work and nobody will join, so nothing more can happen")
         if server.stopped is not None and not self.finished:
@@ -111,11 +120,18 @@ class Simulation:
         execution, heap, free_at, pending = self._execution, self._heap, self._free_at, self._training.pending
         delays, examples = self._delays, self._examples
         timing_of, watts, finish_compute = delays.timing, delays.watts, delays.finish_compute
+        params, late, last = execution.vectors.params, True, None
+        limited = getattr(delays, "limits_bandwidth", False)
 
         def schedule(dispatch: Dispatch) -> None:
-            ticket, client = dispatch.ticket, dispatch.client
-            timing = timing_of(client, ticket, dispatch.work, examples[client])
+            nonlocal late, last
+            ticket, client, work = dispatch.ticket, dispatch.client, dispatch.work
+            timing = timing_of(client, ticket, work, examples[client])
             check_timing(timing, client, ticket)
+            if work is not last:
+                last, late = work, known_before(work, params.size, params.itemsize)
+            if limited or not late:
+                timing = self._refine(dispatch, timing, late)
             compute, upload = timing.compute, timing.upload
             energy = watts(client) * compute
             begin = execution.now + timing.download
@@ -127,10 +143,58 @@ class Simulation:
             if free is not None and free > begin:
                 begin = free
             free_at[client] = done = finish_compute(client, begin, compute)
-            pending[ticket] = dispatch
+            if late:
+                pending[ticket] = dispatch
             heappush(heap, (done + upload, ticket, timing.download + (done - begin) + upload, energy, False))
 
         return schedule
+
+    def _refine(self, dispatch: Dispatch, timing: Timing, late: bool) -> Timing:
+        """The timing with what depends on the steps made and on the bytes that go down and up.
+
+        If either is known only after training, the ticket is trained now.
+        """
+        ticket, client, work, delays = dispatch.ticket, dispatch.client, dispatch.work, self._delays
+        if not (late or timing.lost):
+            self._training.train([dispatch])
+        measured = self._training.measured.get(ticket, {})
+        if "steps" in measured:
+            asked = work.count_steps(self._examples[client])
+            timing = replace(timing, compute=timing.compute * (measured["steps"] / asked if asked else 1.0))
+        if getattr(delays, "limits_bandwidth", False):
+            down, up = delays.transfer_seconds(client, *self._bytes(dispatch, measured))
+            timing = replace(timing, download=timing.download + down, upload=timing.upload + up)
+        return timing
+
+    def _bytes(self, dispatch: Dispatch, measured: dict[str, float]) -> tuple[int, int]:
+        """How many go down and up with this ticket; a lost one counts as if its message were as long as the model."""
+        execution, work, params = self._execution, dispatch.work, self._execution.vectors.params
+        down = params.nbytes if work.start == "server" else 0
+        if execution.rule is not None:
+            down += sum(array.nbytes for array in execution.rule.sent_with(dispatch.ticket).values())
+        if work.uplink is UNSET:
+            return down, params.nbytes
+        declared = declared_size(work.uplink, params.size, params.itemsize)
+        return down, int(measured.get("bytes", params.nbytes)) if declared is None else declared
+
+    def _set_timer(self, due: float, number: int) -> None:
+        heappush(self._heap, (due, TIMERS + number, 0.0, 0.0, False))
+
+    def _cancel(self, dispatch: Dispatch) -> tuple[float, float]:
+        """What a ticket has cost so far: seconds since it was sent, and the joules of what was computed till now.
+
+        Its client begins the next ticket at once. Others that wait in its queue keep the times they had.
+        """
+        ticket, client, now = dispatch.ticket, dispatch.client, self._execution.now
+        arrives, _, duration, energy, lost = next(entry for entry in self._heap if entry[1] == ticket)
+        timing = self._delays.timing(client, ticket, dispatch.work, self._examples[client])
+        timing = self._refine(dispatch, timing, late=True)
+        begin = arrives - duration + (0.0 if lost else timing.download)
+        computing = max(duration - timing.download - timing.upload, 0.0)
+        share = min(max((now - begin) / computing, 0.0), 1.0) if computing > 0 else float(now >= begin)
+        self._free_at.pop(client, None)
+        self._training.measured.pop(ticket, None)
+        return max(now - (arrives - duration), 0.0), energy * share
 
     def _apply_churn(self, churn: Churn) -> None:
         if churn.event == "join":
@@ -148,13 +212,15 @@ class Simulation:
             "heap": self._heap,
             "free_at": [[c, t] for c, t in self._free_at.items() if t > now],
             "finished": self.finished,
+            "measured": [[t, m] for t, m in self._training.measured.items() if t in self._execution.dispatches],
         }
-        return state, self._execution.vectors.dump()
+        return state, self._execution.dump()
 
     def _restore(self, state: dict[str, Any]) -> None:
         self._heap.extend((t, k, d, e, lost) for t, k, d, e, lost in state["heap"])
         heapify(self._heap)
         self._free_at.update(state["free_at"])
+        self._training.measured.update(state.get("measured", ()))
         self.finished = state["finished"]
         trained, in_flight = self._execution.vectors.trained, self._execution.server.outstanding
         for ticket in sorted(k for _, k, _, _, lost in self._heap if not lost and k in in_flight):

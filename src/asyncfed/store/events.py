@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from asyncfed.core.record import from_plain
 from asyncfed.core.types import Work
-from asyncfed.store.schema import DISPATCH, DROP, LOST, MERGE
+from asyncfed.store.schema import CANCEL, DISPATCH, DROP, LOST, MERGE
 
 
 class Event(NamedTuple):
@@ -84,8 +84,26 @@ class Event(NamedTuple):
 
     @property
     def metrics(self) -> dict[str, float] | None:
-        """What the client measured, of a report; None if it measured nothing."""
-        return None if self.detail is None else dict(json.loads(self.detail))
+        """What was measured, of a report; None if nothing was."""
+        metrics = {} if self.detail is None else dict(json.loads(self.detail))
+        metrics.pop("memory", None)
+        return metrics or None
+
+    @property
+    def memory(self) -> int | None:
+        """Which ticket's memory the client used, of a report; None if it was the one it had been told to use."""
+        used = None if self.detail is None else json.loads(self.detail).get("memory")
+        return None if used is None else int(used)
+
+    @property
+    def timer(self) -> int:
+        """The number of the timer, of a wake."""
+        return int(_number(self.a, "number of a timer"))
+
+    @property
+    def info(self) -> dict[str, Any]:
+        """What the rule wrote down about a merge, of a merge."""
+        return {} if self.detail is None else dict(json.loads(self.detail).get("info", {}))
 
 
 def _number(value: float | None, name: str) -> float:
@@ -133,7 +151,7 @@ def recorded_merges(events: Iterable[Event]) -> Iterator[RecordedMerge]:
                 client, work = dispatched.pop(ticket)
                 updates.append(RecordedUpdate(ticket, client, weight, work_of(work)))
             yield RecordedMerge(event, tuple(updates), form["rule"], form["settings"])
-        elif event.kind in (DROP, LOST):
+        elif event.kind in (DROP, LOST, CANCEL):
             dispatched.pop(event.require_ticket(), None)
 
 

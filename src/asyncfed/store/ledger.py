@@ -36,10 +36,10 @@ class Ledger:
         self._staleness_max = 0
         self._merged = 0
 
-    def count_report(self, duration: float, energy: float) -> None:
-        """A client reported: it worked for `duration` seconds and spent `energy` joules."""
+    def count_report(self, duration: float, energy: float, bytes_up: int) -> None:
+        """A client reported: it worked for `duration` seconds, spent `energy` joules and sent so many bytes."""
         self.energy += energy
-        self.bytes_up += self.model_bytes
+        self.bytes_up += bytes_up
         if duration < self._shortest:
             self._shortest = duration
         if duration > self._longest:

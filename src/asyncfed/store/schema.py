@@ -3,25 +3,33 @@
 from __future__ import annotations
 
 APPLICATION_ID = 0x41464C31  # "AFL1": distinguishes our files from other SQLite databases
-SCHEMA_VERSION = 2
-READABLE_VERSIONS = (1, 2)  # version 1 had neither refused replies nor payloads
+SCHEMA_VERSION = 3
+READABLE_VERSIONS = (1, 2, 3)  # version 1 had neither refused replies nor payloads, version 2 neither wakes nor cancels
 
-DISPATCH, REPORT, MERGE, DROP, LOST, JOIN, LEAVE, STOP, REFUSED = range(9)
-KIND_NAMES = ("dispatch", "report", "merge", "drop", "lost", "join", "leave", "stop", "refused")
+DISPATCH, REPORT, MERGE, DROP, LOST, JOIN, LEAVE, STOP, REFUSED, WAKE, CANCEL = range(11)
+KIND_NAMES = (
+    *("dispatch", "report", "merge", "drop", "lost", "join", "leave", "stop", "refused"),
+    *("wake", "cancel"),
+)
 
 # An event is a row (seq, time, kind, ticket, client, version, a, b, detail), read by name in `events.Event`:
 #
 #   kind      ticket  client  version            a                    b                     detail (interned JSON)
-#   dispatch  x       x       downloaded         -                    -                     the work
-#   report    x       x       at arrival         duration, s          energy, J             metrics, if there are any
-#   merge     x       x       after the merge    weight               keep                  payload, rule, end of round
-#             (several tickets: ticket, client, a are null and detail lists tickets and weights)
+#   dispatch  x       x       downloaded         memory to use, if    -                     the work
+#                                                an uplink remembers
+#   report    x       x       at arrival         duration, s          energy, J             metrics, if there are any;
+#                                                                                           the memory used, if another
+#   merge     x       x       after the merge    weight               keep                  payload, rule, end of round,
+#             (several tickets: ticket, client, a are null and detail lists tickets and     info of the rule
+#             weights)
 #   drop      x       x       now                -                    -                     reason
 #   lost      x       x       now                seconds since sent   energy, J             reason, if one is known
 #   join      -       x       now                examples             -                     -
 #   leave     -       x       now                -                    -                     reason, if one is known
 #   stop      -       -       now                -                    -                     reason
 #   refused   x or -  x       now                1 if a fault, or 0   -                     reason
+#   wake      -       -       now                number of the timer  -                     -
+#   cancel    x       x       now                seconds since sent   energy, J             reason
 #
 # Events are stored in blocks, each of so many MessagePack arrays: one SQLite row per event would cost more than to
 # simulate it. `Journal.event_rows` reads them, `asyncfed export` writes them as CSV or Parquet.

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from typing import Any, ClassVar, Literal
 
 from asyncfed.core.errors import ConfigError
-from asyncfed.core.record import Config, Record, replace
+from asyncfed.core.record import Record, replace
 from asyncfed.core.types import Action, Combine, Dispatch, Merge, Payload, Schedule, Update, View, Work
 from asyncfed.registry import register
 from asyncfed.strategies.bounded_staleness import WhenStale, check_bound, drop_stale, may_merge
 from asyncfed.strategies.discounts import Discount, Polynomial
-from asyncfed.strategies.dispatch import KeepBusy, check_between
+from asyncfed.strategies.dispatch import KeepBusy, RuledStrategy, check_between
 from asyncfed.strategies.fedasync import CountingState
 from asyncfed.strategies.latest_mean import insert, mean_of_latest, without
 from asyncfed.strategies.participation_weights import count_merge, participation_factor
@@ -39,7 +39,7 @@ class AFLState(CountingState):
 
 
 @register("strategy")
-class AFL(KeepBusy, Config, tag_field="kind", tag="afl"):
+class AFL(KeepBusy, RuledStrategy, tag_field="kind", tag="afl"):
     """AFL: J clients out of C are at work; every report is merged on arrival, and the next ticket goes out at once.
 
     Each client starts from the server's model of its download. A round is J merged updates. The readings:

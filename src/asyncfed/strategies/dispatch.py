@@ -1,8 +1,8 @@
 """Dispatch policies, written once: keep J tickets out, a cohort with a barrier, one client after another.
 
 A strategy takes one by inheriting from it and answers `on_update`; the policy does the rest of the hooks. Its fields
-are then `concurrency` (or `cohort_size`), `sampler`, `work` and `schedule`; its state is a `SamplerState` with what
-else it remembers.
+are then `concurrency` (or `cohort_size`), `sampler`, `work` and `schedule`, and `rule` if it is a `RuledStrategy`; its
+state is a `SamplerState` with what else it remembers.
 """
 
 from __future__ import annotations
@@ -11,12 +11,23 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, runtime_checkable
 
 from asyncfed.core.errors import ConfigError
-from asyncfed.core.record import Record, replace, with_field_type
-from asyncfed.core.types import Action, Dispatch, Merge, Schedule, Start, Strategy, Train, Update, View, Work
+from asyncfed.core.record import UNSET, Config, Record, UnsetType, replace, with_field_type
+from asyncfed.core.types import Action, Dispatch, Merge, Schedule, Strategy, Train, Update, View, Work
 from asyncfed.registry import declare_part
+from asyncfed.rules.protocol import ServerRule
 from asyncfed.strategies.samplers import Sampler
 
 declare_part("strategy", Strategy)
+
+
+class RuledStrategy(Config):
+    """The settings of a strategy that leaves to a rule how its arrivals become the next model.
+
+    Args:
+        rule: a server rule, see `asyncfed.rules`; UNSET for the weighted sum that the strategy's merges describe.
+    """
+
+    rule: ServerRule | UnsetType = UNSET
 
 
 class SamplerState(Record):
@@ -110,7 +121,8 @@ class KeepBusy(_Policy):
 
     def check(self, num_clients: int) -> None:
         """Refuse more tickets at once than this sampler can place among so many clients."""
-        check_tickets("concurrency", self.concurrency, self.sampler, self.work.start, num_clients)
+        check_tickets("concurrency", self.concurrency, self.sampler, self.work, num_clients)
+        check_rule_fits(self, self.work)
 
     def start(self, view: View) -> tuple[Any, Sequence[Action]]:
         """The first tickets."""
@@ -197,7 +209,8 @@ class Cohort(_Policy):
 
     def check(self, num_clients: int) -> None:
         """Refuse a cohort larger than this sampler can place among so many clients."""
-        check_tickets("cohort_size", self.cohort_size, self.sampler, self.job()[0].start, num_clients)
+        check_tickets("cohort_size", self.cohort_size, self.sampler, self.job()[0], num_clients)
+        check_rule_fits(self, self.job()[0])
 
     def start(self, view: View) -> tuple[Any, Sequence[Action]]:
         """The first cohort."""
@@ -239,7 +252,14 @@ def mean_of_models(tickets: tuple[int, ...], counts: tuple[int, ...]) -> Merge:
     return Merge(tickets, tuple([n / total for n in counts]), keep=0.0, of="model", ends_round=True)
 
 
-def check_tickets(field: str, tickets: int, sampler: Sampler, start: Start, num_clients: int) -> None:
+def check_rule_fits(strategy: object, work: Work) -> None:
+    """Refuse a rule that does not fit what clients are asked to do."""
+    rule = getattr(strategy, "rule", UNSET)
+    if rule is not UNSET:
+        rule.check(work)
+
+
+def check_tickets(field: str, tickets: int, sampler: Sampler, work: Work, num_clients: int) -> None:
     """Refuse more tickets at once than there are clients, unless busy clients may queue them and it makes sense."""
     if tickets < 1:
         raise ConfigError(f"strategy.{field} is {tickets}; at least 1 client must be at work.")
@@ -248,10 +268,15 @@ def check_tickets(field: str, tickets: int, sampler: Sampler, start: Start, num_
             f"strategy.{field} is {tickets}, but there are only {num_clients} clients and this sampler gives each one "
             f"ticket at a time. Set {field} to at most {num_clients}, or use a sampler that queues (uniform_all)."
         )
-    if start == "own" and sampler.queues:
+    if work.start == "own" and sampler.queues:
         raise ConfigError(
             "strategy.sampler gives tickets to busy clients too, but clients start from their own model, which is "
             'still changing while they are busy. Use the sampler uniform_idle, or work.start = "server".'
+        )
+    if work.remembers and sampler.queues:
+        raise ConfigError(
+            "strategy.sampler gives tickets to busy clients too, but work.uplink has a memory, which is still changing "
+            "while they are busy. Use the sampler uniform_idle, or uplinks without a memory."
         )
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar, Literal
 
-from asyncfed.core.record import Config, field
+from asyncfed.core.record import field
 from asyncfed.core.types import Action, Merge, Schedule, Update, View, Work
 from asyncfed.registry import register
 from asyncfed.strategies.discounts import Discount, Polynomial
-from asyncfed.strategies.dispatch import KeepBusy, RoundState, check_between
+from asyncfed.strategies.dispatch import KeepBusy, RoundState, RuledStrategy, check_between
 from asyncfed.strategies.participation_weights import count_merge, participation_factor
 from asyncfed.strategies.samplers import Sampler, UniformIdle
 from asyncfed.strategies.schedules import ConstantRate
@@ -23,7 +23,7 @@ class CountingState(RoundState):
 
 
 @register("strategy")
-class FedAsync(KeepBusy, Config, tag_field="kind", tag="fedasync"):
+class FedAsync(KeepBusy, RuledStrategy, tag_field="kind", tag="fedasync"):
     """FedAsync: every update is mixed into the model on arrival.
 
         x = (1 - a) x + a w_i,     a = mixing * s(staleness)
@@ -41,6 +41,7 @@ class FedAsync(KeepBusy, Config, tag_field="kind", tag="fedasync"):
         sampler: which clients get the next tickets.
         work: what each client is asked to do.
         schedule: how the learning rate follows the rounds.
+        rule: how arrivals become the next model; left out, by the weighted sum above.
 
     >>> FedAsync(mixing=0.6).discount.weight(3) * 0.6
     0.3

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from asyncfed.core.record import Config, replace
+from asyncfed.core.record import replace
 from asyncfed.core.types import Action, Schedule, Work
 from asyncfed.registry import register
-from asyncfed.strategies.dispatch import Cohort, mean_of_models
+from asyncfed.strategies.dispatch import Cohort, RuledStrategy, mean_of_models
 from asyncfed.strategies.samplers import Sampler, UniformIdle
 from asyncfed.strategies.schedules import ConstantRate
 
 
 @register("strategy")
-class FedAvg(Cohort, Config, tag_field="kind", tag="fedavg"):
+class FedAvg(Cohort, RuledStrategy, tag_field="kind", tag="fedavg"):
     """FedAvg: each round a cohort of J clients starts from the same model; when all have reported (or are lost),
 
         x = sum_i n_i w_i / sum_i n_i      weighting = "samples", n_i the samples of client i
@@ -28,6 +28,7 @@ class FedAvg(Cohort, Config, tag_field="kind", tag="fedavg"):
         sampler: which clients make a cohort.
         work: what each client is asked to do.
         schedule: how the learning rate follows the rounds.
+        rule: how arrivals become the next model; left out, by the weighted sum above.
 
     >>> FedAvg(cohort_size=3).dispatch
     DispatchPolicy(manner='cohort', tickets=3, merged_at_once=3)

@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from asyncfed.core.errors import ConfigError
-from asyncfed.core.record import Config
 from asyncfed.core.types import Action, Merge, Schedule, Update, View, Work
 from asyncfed.registry import register
 from asyncfed.strategies.discounts import Discount, Polynomial
-from asyncfed.strategies.dispatch import DispatchPolicy, KeepBusy, SamplerState
+from asyncfed.strategies.dispatch import DispatchPolicy, KeepBusy, RuledStrategy, SamplerState
 from asyncfed.strategies.samplers import Sampler, UniformIdle
 from asyncfed.strategies.schedules import ConstantRate
 
@@ -23,7 +22,7 @@ class BufferState(SamplerState):
 
 
 @register("strategy")
-class FedBuff(KeepBusy, Config, tag_field="kind", tag="fedbuff"):
+class FedBuff(KeepBusy, RuledStrategy, tag_field="kind", tag="fedbuff"):
     """FedBuff: a buffer of K updates, emptied in one step.
 
         every K reports:  x = x + (server_lr / K) sum_i s(tau_i) (w_i - w_base,i),     s(tau) = 1 / sqrt(1 + tau)
@@ -39,6 +38,7 @@ class FedBuff(KeepBusy, Config, tag_field="kind", tag="fedbuff"):
         sampler: which clients get the next tickets.
         work: what each client is asked to do.
         schedule: how the learning rate follows the rounds.
+        rule: how arrivals become the next model; left out, by the weighted sum above.
 
     >>> FedBuff(buffer_size=0)
     Traceback (most recent call last):

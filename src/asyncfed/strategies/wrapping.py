@@ -7,8 +7,9 @@ from sys import maxsize
 from typing import Any
 
 from asyncfed.core.errors import ConfigError
-from asyncfed.core.record import replace
+from asyncfed.core.record import UNSET, UnsetType, replace
 from asyncfed.core.types import Merge, Schedule, Strategy, View, Work
+from asyncfed.rules.protocol import ServerRule
 from asyncfed.strategies.dispatch import Dispatching, DispatchPolicy
 from asyncfed.strategies.samplers import Sampler
 
@@ -38,6 +39,11 @@ class Wrapper:
     def schedule(self) -> Schedule | None:
         """The wrapped strategy's."""
         return self._dispatching().schedule
+
+    @property
+    def rule(self) -> ServerRule | UnsetType:
+        """The wrapped strategy's."""
+        return getattr(self.strategy, "rule", UNSET)
 
     def round_size(self, num_clients: int) -> int:
         """The wrapped strategy's."""

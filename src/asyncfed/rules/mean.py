@@ -1,0 +1,42 @@
+"""Mean: the weighted sum that a merge describes, as a rule. What strategies do without a rule."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from asyncfed.core.errors import ConfigError
+from asyncfed.core.record import Config
+from asyncfed.core.types import Merge
+from asyncfed.registry import register
+from asyncfed.rules.protocol import Arrays, Arrival, Rule
+from asyncfed.rules.weighted_sum import weighted_sum
+
+
+@register("rule")
+class Mean(Rule, Config, tag_field="kind", tag="mean"):
+    """The weighted sum of a merge, to the last bit what strategies do without a rule.
+
+        x <- keep * x + sum_i weight_i * payload_i
+
+    Summed in the order of the tickets. It is what other rules are wrapped around.
+
+    >>> Mean().theorem is None
+    True
+    """
+
+    def step(
+        self, memory: Arrays, params: np.ndarray, arrivals: Sequence[Arrival], merge: Merge, key: int
+    ) -> tuple[np.ndarray, Arrays, dict[str, float]]:
+        """The weighted sum."""
+        if merge.combiner is not None:
+            raise ConfigError(
+                f'strategy.rule cannot be used: the strategy merges by "{merge.combiner.name}", a rule of its own. '
+                'Leave `rule` out, or choose another way to aggregate (AFL: aggregate = "delta_mean").'
+            )
+        add, keep = weighted_sum().add, merge.keep
+        for arrival in arrivals:
+            params = add(params, keep, merge.of, arrival.model, arrival.start, arrival.weight)
+            keep = 1.0
+        return params, memory, {}

@@ -1,0 +1,79 @@
+"""Several uplinks one after another, as one: what a client sends, what the server makes of it, and how large it is.
+
+Each uplink sees what the server would have made of the message of the one before. Only the message of the last one is
+sent, so the server decodes it with the last one alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from asyncfed.core.random import draw_key
+from asyncfed.core.types import Uplink
+from asyncfed.registry import declare_part
+
+declare_part("uplink", Uplink)
+
+Arrays: TypeAlias = dict[str, np.ndarray]
+
+
+def init_memory(uplinks: Sequence[Uplink], num_params: int, dtype: np.dtype[Any]) -> Arrays:
+    """The memory of a client that has done nothing yet: `POSITION/NAME` for every array of every uplink."""
+    return {
+        f"{position}/{name}": array
+        for position, uplink in enumerate(uplinks)
+        for name, array in uplink.init(num_params, dtype).items()
+    }
+
+
+def encode_change(
+    uplinks: Sequence[Uplink], memory: Arrays, change: np.ndarray, key: int
+) -> tuple[Arrays | None, Arrays]:
+    """The message that is sent, None if nothing is worth sending, and the memory after it.
+
+    Args:
+        uplinks: one or more.
+        memory: what `init_memory` or the last call gave; it is left as it was.
+        change: what the training changed; it is left as it was.
+        key: what all draws are made from.
+    """
+    after, message = dict(memory), None
+    for position, uplink in enumerate(uplinks):
+        if message is not None:
+            change = uplinks[position - 1].decode(message, change.size, change.dtype)
+        prefix = f"{position}/"
+        own = {name.removeprefix(prefix): array for name, array in memory.items() if name.startswith(prefix)}
+        message, own = uplink.encode(own, change, draw_key(key, position, 0))
+        after.update({prefix + name: array for name, array in own.items()})
+        if message is None:
+            break
+    return message, after
+
+
+def decode_message(
+    uplinks: Sequence[Uplink], message: Arrays | None, num_params: int, dtype: np.dtype[Any]
+) -> np.ndarray:
+    """The change that the server sees: zero if nothing was sent. Raises ValueError for an impossible message."""
+    if message is None:
+        return np.zeros(num_params, dtype)
+    change = np.asarray(uplinks[-1].decode(message, num_params, dtype))
+    if change.shape != (num_params,) or change.dtype != dtype:
+        raise ValueError(
+            f"it decodes to {change.dtype} numbers of shape {change.shape}; {(num_params,)} of {dtype} are due"
+        )
+    return change
+
+
+def declared_size(uplinks: Sequence[Uplink], num_params: int, itemsize: int) -> int | None:
+    """The bytes of a message, as far as they are known before training."""
+    if any(uplink.size(num_params, itemsize) is None for uplink in uplinks):
+        return None
+    return uplinks[-1].size(num_params, itemsize)
+
+
+def message_size(message: Arrays | None) -> int:
+    """The bytes of the arrays in a message; what wraps them is not counted, nor is it for models."""
+    return 0 if message is None else sum(array.nbytes for array in message.values())

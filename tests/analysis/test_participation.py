@@ -73,6 +73,27 @@ def test_durations_that_depend_on_the_samples_are_foretold_with_them(small):
     np.testing.assert_allclose(predicted_participation(experiment).share, (1 / sizes) / np.sum(1 / sizes))
 
 
+def test_work_with_steps_is_foretold_with_the_samples(small):
+    strategy = AFL(concurrency=4, work=Work(batch_size=4, steps=6))
+    experiment = small(strategy=strategy, delays=Delays(), split=QuantitySkew(concentration=1.0))
+    speed = np.ceil(experiment.problem().num_examples / 4)
+    assert len(set(speed.tolist())) > 1
+    np.testing.assert_allclose(predicted_participation(experiment).share, speed / speed.sum())
+
+
+def test_the_bytes_of_the_model_are_foretold_where_links_have_a_speed(small):
+    phones = (Device(name="slow", share=0.5, bandwidth_down=8.0, bandwidth_up=4.0),)
+    experiment = small(strategy=AFL(concurrency=4), delays=Delays(devices=phones))
+    problem = experiment.problem()
+    size = problem.num_params * 8
+    rate = 1 / np.where(slow_ones(experiment), 1.0 + size / 8.0 + size / 4.0, 1.0)
+    np.testing.assert_allclose(predicted_participation(experiment).share, rate / rate.sum())
+    np.testing.assert_allclose(predicted_participation(experiment, problem=problem).share, rate / rate.sum())
+    own = small(strategy=AFL(concurrency=4, work=Work(start="own")), delays=Delays(devices=phones))
+    rate = 1 / np.where(slow_ones(own), 1.0 + size / 4.0, 1.0)
+    np.testing.assert_allclose(predicted_participation(own).share, rate / rate.sum())
+
+
 def test_what_is_left_out_of_account_is_said(small):
     hard = Delays(dropout=0.1, availability=Availability(period=10.0, on_fraction=0.5), download=Exponential(mean=1.0))
     strategy = AFL(concurrency=3, sampler=UniformAll(), max_staleness=2)

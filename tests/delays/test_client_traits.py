@@ -1,10 +1,13 @@
 """What clients keep for a run: the same for clients known at the start and for those that join later."""
 
+from math import inf
+
 import numpy as np
 import pytest
 
+from asyncfed.core.record import UNSET
 from asyncfed.delays import Availability, Constant, Device, LogNormal
-from asyncfed.delays.client_traits import device_trait, phase_trait, slowness_trait
+from asyncfed.delays.client_traits import bandwidth_trait, device_trait, phase_trait, slowness_trait
 
 PHONES = (Device(name="phone", share=0.25, slowness=4.0),)
 
@@ -30,9 +33,25 @@ def test_a_client_that_joins_later_has_what_it_would_have_had_from_the_start():
         for count in (3, 6)
     )
     assert [few.of(client) for client in range(6)] == many.known
+    few, many = (
+        bandwidth_trait("up", LogNormal(median=1.0, sigma=1.0), device_trait((), count, seed=1), seed=1)
+        for count in (3, 6)
+    )
+    assert [few.of(client) for client in range(6)] == many.known
     windows = Availability(period=10.0, on_fraction=0.5)
     few, many = (phase_trait(windows, count, seed=1) for count in (3, 6))
     assert [few.of(client) for client in range(6)] == many.known
+
+
+def test_bandwidth_is_the_devices_or_else_the_clients_draw_or_else_unlimited():
+    device = device_trait((Device(name="phone", share=0.5, bandwidth_down=7.0),), 6, seed=0)
+    phones = [d.name == "phone" for d in device.known]
+    drawn = bandwidth_trait("down", LogNormal(median=1.0, sigma=0.5), device, seed=0).known
+    assert [speed == 7.0 for speed in drawn] == phones
+    assert bandwidth_trait("down", UNSET, device, seed=0).known == [7.0 if phone else inf for phone in phones]
+    assert bandwidth_trait("up", Constant(value=3), device, seed=0).known == [3.0] * 6
+    up = bandwidth_trait("up", LogNormal(median=1.0, sigma=0.5), device, seed=0).known
+    assert len({*drawn, *up}) == 3 + 1 + 6
 
 
 def test_phases_are_spread_over_the_period_or_all_zero():

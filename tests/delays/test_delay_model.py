@@ -87,6 +87,20 @@ def test_work_counts_per_sample_even_if_all_else_is_constant() -> None:
     assert [model.timing(0, 0, Work(epochs=epochs), 10).compute for epochs in (1, 3)] == [5.0, 15.0]
 
 
+def test_compute_is_one_pass_for_work_with_steps() -> None:
+    work = Work(epochs=5, batch_size=4, steps=9)
+    for delays in (Delays(compute=Constant(value=2.0)), Delays(compute=Constant(value=2.0), dropout=0.5)):
+        model = delays.bind(2, 0)
+        assert [model.timing(0, 0, work, rows).compute for rows in (4, 10, 12, 0)] == [18.0, 6.0, 6.0, 0.0]
+        assert model.timing(0, 0, Work(epochs=5, batch_size=4), 10).compute == 2.0
+
+
+def test_per_sample_counts_the_rows_that_the_steps_go_through() -> None:
+    model = Delays(compute=Constant(value=2.0), per_sample=0.5).bind(2, 0)
+    assert model.timing(0, 0, Work(batch_size=4, steps=9), 10).compute == 2.0 * 0.5 * 3.0 * 10
+    assert model.timing(0, 0, Work(batch_size=4, steps=9), 8).compute == 0.5 * 2.0 * 9 * 4
+
+
 def test_constant_slowness_counts_without_devices_too() -> None:
     model = Delays(compute=Constant(value=2), slowness=Constant(value=3), upload=Constant(value=1)).bind(2, 0)
     timing = model.timing(1, 5, WORK, 1)

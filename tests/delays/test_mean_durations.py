@@ -45,6 +45,16 @@ def test_the_formula_is_the_average_of_the_draws(delays: Delays) -> None:
         np.testing.assert_allclose(getattr(drawn, part), getattr(means, part), rtol=0.08, err_msg=part)
 
 
+@pytest.mark.parametrize("name", ["exponential", "per_sample"])
+def test_the_formula_counts_steps_as_the_model_does(name: str) -> None:
+    work, delays = Work(epochs=3, batch_size=8, steps=5), DESCRIPTIONS[name]
+    means = expected_durations(delays, 5, 7, work, EXAMPLES)
+    drawn = estimate_durations(delays.bind(5, 7), 5, work, EXAMPLES, tickets=4000)
+    np.testing.assert_allclose(drawn.compute, means.compute, rtol=0.08)
+    constant = expected_durations(Delays(), 5, 7, work, EXAMPLES)
+    np.testing.assert_allclose(constant.compute, [5 / 2, 5 / 3, 5 / 4, 5 / 5, 5 / 7])
+
+
 def test_each_client_has_its_own_device_and_slowness() -> None:
     delays = Delays(devices=(Device(name="phone", share=0.4, slowness=5.0),))
     assert sorted(expected_durations(delays, 5, 0).compute.tolist()) == [1.0, 1.0, 1.0, 5.0, 5.0]
@@ -87,6 +97,8 @@ def test_a_function_is_measured() -> None:
 def test_what_cannot_be_answered_is_refused() -> None:
     with pytest.raises(ConfigError, match="pass num_examples"):
         expected_durations(Delays(per_sample=1.0), 3, 0)
+    with pytest.raises(ConfigError, match=r"work\.steps is set, .* pass num_examples"):
+        expected_durations(Delays(), 3, 0, Work(steps=2))
     with pytest.raises(ConfigError, match=r"shape \(2,\), but there are 3 clients"):
         expected_durations(Delays(per_sample=1.0), 3, 0, num_examples=[1, 2])
     with pytest.raises(ConfigError, match="tickets is 0"):

@@ -12,6 +12,7 @@ from asyncfed.delays import (
     Availability,
     Constant,
     Delays,
+    Device,
     Exponential,
     FunctionDelays,
     Timing,
@@ -347,6 +348,10 @@ def test_check_problem_refuses(kind, complaint):
             timeout=4.0,
             availability=Availability(period=10.0, on_fraction=0.3),
         ),
+        Delays(
+            bandwidth_down=Exponential(mean=1e6),
+            devices=(Device(name="phone", share=0.5, bandwidth_up=1e3),),
+        ),
         published_laptop(),
         heavy_tailed(),
         stragglers(),
@@ -385,6 +390,47 @@ class HandMadeModel:
 
     def lost_after(self, client, ticket, timing):
         return float("nan") if self.wrong == "lost" else 1.0
+
+
+class HandMadeLinks(Config):
+    """Delays with links that are wrong in one way."""
+
+    wrong: str
+
+    def bind(self, num_clients, seed):
+        return HandMadeLinksModel(self.wrong)
+
+
+class HandMadeLinksModel(HandMadeModel):
+    @property
+    def limits_bandwidth(self):
+        return self.wrong != "unlimited"
+
+    def transfer_seconds(self, client, bytes_down, bytes_up):
+        self.asked += 1
+        up = {"negative link": -1.0, "endless link": float("inf"), "counting link": float(self.asked)}.get(self.wrong)
+        if self.wrong == "falling link":
+            up = 1.0 / (1.0 + bytes_up)
+        return bytes_down / 10.0, bytes_up / 5.0 if up is None else up
+
+
+def test_the_links_the_broken_ones_are_made_from_pass():
+    check_delay(HandMadeLinks(wrong="nothing"))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "complaint"),
+    [
+        ("negative link", r"0 bytes down and 0 up, is -1\.0; it must be finite and not negative"),
+        ("endless link", "is inf; it must be finite"),
+        ("counting link", "an answer must depend on its arguments alone"),
+        ("falling link", "more bytes must not take less time"),
+        ("unlimited", "limits_bandwidth is False, but client 0 needs"),
+    ],
+)
+def test_check_delay_refuses_links(wrong, complaint):
+    with pytest.raises(AssertionError, match=complaint):
+        check_delay(HandMadeLinks(wrong=wrong))
 
 
 def test_the_delays_the_broken_ones_are_made_from_pass():

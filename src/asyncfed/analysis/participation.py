@@ -10,13 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asyncfed.core.errors import ConfigError
-from asyncfed.core.record import to_plain
+from asyncfed.core.record import UNSET, to_plain
 from asyncfed.core.types import Work
-from asyncfed.delays import ExpectedDurations, PredictableDelays, expected_durations
+from asyncfed.delays import ExpectedDurations, LimitsBandwidth, PredictableDelays, expected_durations
 from asyncfed.experiment import Experiment
 from asyncfed.kernels.losses import LEAST_SQUARES, MSE
 from asyncfed.problems.linear import Linear
 from asyncfed.problems.objective import Objective
+from asyncfed.problems.protocol import Problem
 from asyncfed.runs.result import RecordedRun
 from asyncfed.store.events import recorded_merges
 from asyncfed.strategies import Dispatching, Sampler
@@ -30,13 +31,16 @@ MOST_PARAMS_FOR_EIGENVALUES = 2000
 # ---- before a run --------------------------------------------------------------------------------------------
 
 
-def predicted_participation(experiment: Experiment, num_examples: NDArray[np.int64] | None = None) -> Prediction:
+def predicted_participation(
+    experiment: Experiment, num_examples: NDArray[np.int64] | None = None, problem: Problem | None = None
+) -> Prediction:
     """Shares, throughput and staleness to expect, from the strategy's dispatching and the mean durations.
 
     Args:
         experiment: what is to be run.
         num_examples: rows of each client; saves generating the data where durations depend on them
-            (`delays.per_sample`).
+            (`delays.per_sample`, `work.steps`).
+        problem: what is learnt; saves building it where durations depend on the bytes of the model (bandwidth).
 
     Returns:
         The prediction; its `limits` say what holds exactly and which parts of this experiment are left out of account.
@@ -52,10 +56,14 @@ def predicted_participation(experiment: Experiment, num_examples: NDArray[np.int
             f"{type(strategy).__name__} does not say how it dispatches, so participation has no formula. Give it the "
             "properties of asyncfed.strategies.Dispatching, or simulate it."
         )
-    needs_examples = delays.depends_on_examples if isinstance(delays, PredictableDelays) else True
+    work = strategy.work
+    needs_examples = not isinstance(delays, PredictableDelays) or delays.depends_on_examples or work.steps is not UNSET
     if num_examples is None and needs_examples:
         num_examples = np.diff(experiment.clients().offsets)
-    means = expected_durations(delays, clients, experiment.seed, strategy.work, num_examples)
+    down, up = (
+        _ticket_bytes(work, problem or experiment.problem()) if _limits_bandwidth(experiment, clients) else (0, 0)
+    )
+    means = expected_durations(delays, clients, experiment.seed, work, num_examples, down, up)
     policy, sampler = strategy.dispatch, strategy.sampler
     if not isinstance(sampler, PredictableSampler):
         raise ConfigError(
@@ -72,6 +80,22 @@ def predicted_participation(experiment: Experiment, num_examples: NDArray[np.int
     if policy.manner == "keep_busy":  # one version per emptied buffer, and a ticket may start anywhere in one
         prediction = replace(prediction, staleness=prediction.staleness / policy.merged_at_once)
     return replace(prediction, limits=" ".join([prediction.limits, *_left_out(experiment, prediction)]))
+
+
+def _limits_bandwidth(experiment: Experiment, num_clients: int) -> bool:
+    model = experiment.delays.bind(num_clients, experiment.seed)
+    return isinstance(model, LimitsBandwidth) and model.limits_bandwidth
+
+
+def _ticket_bytes(work: Work, problem: Problem) -> tuple[int, int]:
+    """What a ticket downloads and uploads: the model, but for clients that start from their own, and for an uplink.
+
+    An upload whose size is known only after training counts as the whole model.
+    """
+    itemsize = problem.dtype.itemsize
+    model = problem.num_params * itemsize
+    message = None if work.uplink is UNSET else work.uplink[-1].size(problem.num_params, itemsize)
+    return 0 if work.start == "own" else model, model if message is None else message
 
 
 def _predict_cohorts(

@@ -53,7 +53,7 @@ def client_influence(experiment: Experiment, problem: Linear, runs: Sequence[Rec
 
 def _prediction(experiment: Experiment, problem: Linear) -> tuple[Prediction | None, str]:
     try:
-        prediction = predicted_participation(experiment, problem.num_examples)
+        prediction = predicted_participation(experiment, problem.num_examples, problem)
     except AsyncFedError as error:
         return None, str(error)
     return prediction, prediction.limits

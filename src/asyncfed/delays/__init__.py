@@ -7,6 +7,7 @@ from asyncfed.delays.delay_protocols import (
     DelayDescription,
     DelayModel,
     ExpectedDurations,
+    LimitsBandwidth,
     PredictableDelays,
     Timing,
     check_timing,
@@ -25,6 +26,7 @@ from asyncfed.delays.duration_trace import Trace, read_trace
 from asyncfed.delays.mean_durations import estimate_durations, expected_durations
 from asyncfed.delays.named_delays import heavy_tailed, published_laptop, stragglers
 from asyncfed.delays.recorded_delays import Job, RecordedDelays
+from asyncfed.delays.work_amount import completed_fraction, count_passes
 
 __all__ = [
     "CPU_WATTS",
@@ -42,6 +44,7 @@ __all__ = [
     "Exponential",
     "FunctionDelays",
     "Job",
+    "LimitsBandwidth",
     "LogNormal",
     "Pareto",
     "PredictableDelays",
@@ -51,6 +54,8 @@ __all__ = [
     "Trace",
     "Uniform",
     "check_timing",
+    "completed_fraction",
+    "count_passes",
     "estimate_durations",
     "expected_durations",
     "heavy_tailed",

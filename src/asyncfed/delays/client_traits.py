@@ -1,4 +1,4 @@
-"""What each client keeps for a whole run: its device class, its slowness, its phase.
+"""What each client keeps for a whole run: its device class, its slowness, its bandwidth, its phase.
 
 A trait is read as `known[client]` for the clients known at the start, without a call, because every ticket needs it;
 that of a client that joins later is computed from its own keyed number, so that no table has to grow.
@@ -7,9 +7,11 @@ that of a client that joins later is computed from its own keyed number, so that
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Generic, NamedTuple, TypeVar
+from math import inf
+from typing import Generic, Literal, NamedTuple, TypeVar
 
 from asyncfed.core.random import purpose_key
+from asyncfed.core.record import UNSET, UnsetType
 from asyncfed.delays.availability import Availability
 from asyncfed.delays.devices import Device, assign_classes, class_of_joining, complete_classes
 from asyncfed.delays.distributions import Distribution
@@ -50,6 +52,35 @@ def slowness_trait(slowness: Distribution, device: Trait[Device], num_clients: i
     return Trait(
         [draw(u) * d.slowness for u, d in zip(units, device.known, strict=True)],
         lambda client: draw(client_unit(purpose, client)) * device.later(client).slowness,
+    )
+
+
+def bandwidth_trait(
+    direction: Literal["down", "up"],
+    bandwidth: Distribution | UnsetType,
+    device: Trait[Device],
+    seed: int,
+) -> Trait[float]:
+    """Each client's bytes per second: its device's, or else its own draw of `bandwidth`; infinite where neither is set.
+
+    The draw of a client is keyed by the client alone: it is the same whatever classes of devices there are.
+    """
+    purpose = purpose_key(seed, f"bandwidth_{direction}")
+
+    def choose(device: Device, u: float) -> float:
+        own = device.bandwidth_down if direction == "down" else device.bandwidth_up
+        if own is not UNSET:
+            return float(own)
+        if bandwidth is UNSET:
+            return inf
+        if bandwidth.is_constant:
+            return float(bandwidth.expected())
+        return bandwidth.draw(u)
+
+    units = client_units(purpose, len(device.known)).tolist()
+    return Trait(
+        [choose(of_client, u) for of_client, u in zip(device.known, units, strict=True)],
+        lambda client: choose(device.later(client), client_unit(purpose, client)),
     )
 
 

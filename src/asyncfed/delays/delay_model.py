@@ -11,16 +11,17 @@ from numpy.typing import ArrayLike
 
 from asyncfed.core.errors import ConfigError
 from asyncfed.core.random import purpose_key
-from asyncfed.core.record import Config
+from asyncfed.core.record import UNSET, Config, UnsetType
 from asyncfed.core.types import Work
 from asyncfed.delays.availability import Availability
 from asyncfed.delays.checks import require_non_negative, require_positive, require_probability
-from asyncfed.delays.client_traits import device_trait, phase_trait, slowness_trait
+from asyncfed.delays.client_traits import bandwidth_trait, device_trait, phase_trait, slowness_trait
 from asyncfed.delays.delay_protocols import Array, DelayDescription, ExpectedDurations, Timing
 from asyncfed.delays.devices import Device, complete_classes
-from asyncfed.delays.distributions import Constant, Distribution
+from asyncfed.delays.distributions import Constant, Distribution, require_positive_draws
 from asyncfed.delays.duration_trace import read_trace
 from asyncfed.delays.keyed_draws import keyed_unit
+from asyncfed.delays.work_amount import count_passes
 from asyncfed.registry import declare_part
 
 TicketDraw: TypeAlias = Callable[[int, int], float]
@@ -32,8 +33,11 @@ class Delays(Config):
     """How long each ticket takes, in seconds of virtual time: the default `delays` of an experiment.
 
     The computing time of a ticket is `compute * slowness[client] * device slowness`; when `per_sample` > 0, times
-    `per_sample * epochs * num_examples` as well, `compute` then being a factor. A ticket is lost with probability
-    `1 - (1 - dropout) * (1 - device dropout)`.
+    `per_sample * epochs * num_examples` as well, `compute` then being a factor. Of work with `steps`, `compute` is the
+    time of one pass over the client's data: it counts times `passes = steps / ceil(num_examples / batch_size)`, and
+    `per_sample` times `passes * num_examples`, the rows that the steps go through. A ticket is lost with probability
+    `1 - (1 - dropout) * (1 - device dropout)`. With a bandwidth, `bytes / bandwidth[client]` is added to `download` and
+    to `upload`.
 
     Args:
         compute: distribution of the seconds of computing, drawn per ticket.
@@ -47,6 +51,11 @@ class Delays(Config):
         timeout: seconds after dispatch at which the server gives up a lost ticket, above 0; None: after the seconds
             that it would have taken.
         trace: path of a CSV file of measured seconds (see `read_trace`), which replaces `compute`.
+        bandwidth_down: distribution of the bytes per second at which a client downloads, drawn once per client, every
+            draw above 0; left out: bytes take no time.
+        bandwidth_up: the same for uploads.
+
+    What is UNSET is not written down, so that delays without it read as they always did.
 
     >>> model = Delays(compute=Constant(value=2.0), upload=Constant(value=0.5)).bind(num_clients=3, seed=0)
     >>> model.timing(client=1, ticket=4, work=Work(), num_examples=100)
@@ -63,6 +72,8 @@ class Delays(Config):
     dropout: float = 0.0
     timeout: float | None = None
     trace: str | None = None
+    bandwidth_down: Distribution | UnsetType = UNSET
+    bandwidth_up: Distribution | UnsetType = UNSET
 
     def __post_init__(self) -> None:
         require_non_negative("delays.per_sample", self.per_sample)
@@ -72,6 +83,10 @@ class Delays(Config):
         if self.timeout is not None:
             require_positive("delays.timeout", self.timeout, "Leave it out to wait as long as the ticket would take.")
         complete_classes(self.devices)
+        if self.bandwidth_down is not UNSET:
+            require_positive_draws("delays.bandwidth_down", self.bandwidth_down)
+        if self.bandwidth_up is not UNSET:
+            require_positive_draws("delays.bandwidth_up", self.bandwidth_up)
         if self.trace is not None and (self.compute != ONE or self.per_sample > 0):
             raise ConfigError(
                 f"delays.trace is {self.trace!r}, which replaces delays.compute and delays.per_sample, but one of them "
@@ -91,7 +106,7 @@ class Delays(Config):
 
     @property
     def depends_on_examples(self) -> bool:
-        """Whether durations depend on how many rows a client has."""
+        """Whether durations depend on how many rows a client has even without `work.steps`; with it they always do."""
         return self.per_sample > 0
 
     def expected_durations(
@@ -100,14 +115,17 @@ class Delays(Config):
         """The exact means of the tickets of a run, device classes and slowness included.
 
         `mean compute_c = E[compute] * slowness_c * device slowness_c`, times `per_sample * epochs * num_examples_c`
-        when `per_sample` > 0. A trace counts with the mean of the client's rows. An availability window stretches
-        computing by `1 / on_fraction`, its mean for work begun at a random moment of presence. Lost tickets are not
-        counted in.
+        when `per_sample` > 0; for work with `steps`, see `Delays`. The seconds of transferred bytes are not in it:
+        `asyncfed.delays.expected_durations` adds them. A trace counts with the mean of the client's rows. An
+        availability window stretches computing by `1 / on_fraction`, its mean for work begun at a random moment of
+        presence. Lost tickets are not counted in.
         """
         device = device_trait(self.devices, num_clients, seed)
         factor = np.array(slowness_trait(self.slowness, device, num_clients, seed).known)
-        if self.per_sample > 0:
-            factor *= self.per_sample * work.epochs * check_num_examples(num_examples, num_clients)
+        if self.per_sample > 0 or work.steps is not UNSET:
+            examples = check_num_examples(num_examples, num_clients)
+            passes = np.array([count_passes(work, int(rows)) for rows in examples])
+            factor *= self.per_sample * passes * examples if self.per_sample > 0 else passes
         if self.availability is not None:
             factor /= self.availability.on_fraction
         return ExpectedDurations(
@@ -162,20 +180,27 @@ class BoundDelays:
             self._compute: TicketDraw = read_trace(delays.trace, purpose_key(seed, "trace")).seconds
         else:
             self._compute, _ = _per_ticket(delays.compute, purpose_key(seed, "compute"))
+        self._limits_bandwidth = _limits_bandwidth(delays)
+        if self._limits_bandwidth:
+            self._bandwidth_down = bandwidth_trait("down", delays.bandwidth_down, self._device, seed)
+            self._bandwidth_up = bandwidth_trait("up", delays.bandwidth_up, self._device, seed)
         self._of_every_ticket: Timing | None = None
         if _is_constant(delays):
             self._of_every_ticket = self.timing(0, 0, Work(), 1)
 
     def timing(self, client: int, ticket: int, work: Work, num_examples: int) -> Timing:
-        """The seconds of this ticket, and whether it is lost."""
-        if self._of_every_ticket is not None:
+        """The seconds of this ticket without those of its bytes, and whether it is lost."""
+        if self._of_every_ticket is not None and work.steps is UNSET:
             return self._of_every_ticket
         known = client < self._num_clients
         compute = self._compute(client, ticket) * (
             self._known_slowness[client] if known else self._later_slowness(client)
         )
         if self._per_sample > 0.0:
-            compute *= self._per_sample * work.epochs * num_examples
+            passes = work.epochs if work.steps is UNSET else count_passes(work, num_examples)
+            compute *= self._per_sample * passes * num_examples
+        elif work.steps is not UNSET:
+            compute *= count_passes(work, num_examples)
         download, upload = self._constant_download, self._constant_upload
         return Timing(
             self._download(client, ticket) if download is None else download,
@@ -183,6 +208,22 @@ class BoundDelays:
             self._upload(client, ticket) if upload is None else upload,
             self._may_lose and self._loses(client, ticket),
         )
+
+    @property
+    def limits_bandwidth(self) -> bool:
+        """Whether any client's link has a speed."""
+        return self._limits_bandwidth
+
+    def transfer_seconds(self, client: int, bytes_down: int, bytes_up: int) -> tuple[float, float]:
+        """`bytes / bandwidth[client]` down and up, to be added to the timing; 0 where no bandwidth is set.
+
+        >>> model = Delays(bandwidth_down=Constant(value=2e6)).bind(num_clients=3, seed=0)
+        >>> model.transfer_seconds(client=1, bytes_down=8_000_000, bytes_up=8_000_000)
+        (4.0, 0.0)
+        """
+        if not self._limits_bandwidth:
+            return 0.0, 0.0
+        return bytes_down / self._bandwidth_down.of(client), bytes_up / self._bandwidth_up.of(client)
 
     def watts(self, client: int) -> float:
         """The power of this client's device while it computes, in watts."""
@@ -201,7 +242,10 @@ class BoundDelays:
         return self._availability.finish(start, seconds, self._phase.of(client))
 
     def lost_after(self, client: int, ticket: int, timing: Timing) -> float:
-        """`timeout`, or else the sum of the ticket's parts: no wait in a queue and no absence is added to it."""
+        """`timeout`, or else the sum of the ticket's parts: no wait in a queue and no absence is added to it.
+
+        The seconds of its bytes count where `timing` includes them (`Timing.with_transfer`).
+        """
         if self._timeout is not None:
             return self._timeout
         return timing.download + timing.compute + timing.upload
@@ -212,11 +256,18 @@ class BoundDelays:
 
 
 def _is_constant(delays: Delays) -> bool:
-    """True if every ticket of every client takes the same, whatever its work: then nothing is ever drawn."""
+    """True if every ticket of every client takes the same, whatever its epochs: then nothing is ever drawn."""
     parts = (delays.compute, delays.slowness, delays.download, delays.upload)
     if delays.devices or delays.dropout > 0 or delays.per_sample > 0 or delays.trace is not None:
         return False
     return all(part.is_constant for part in parts)
+
+
+def _limits_bandwidth(delays: Delays) -> bool:
+    """Whether a bandwidth is set anywhere."""
+    everywhere = (delays.bandwidth_down, delays.bandwidth_up)
+    of_classes = (speed for device in delays.devices for speed in (device.bandwidth_down, device.bandwidth_up))
+    return any(speed is not UNSET for speed in (*everywhere, *of_classes))
 
 
 def _per_ticket(distribution: Distribution, purpose: int) -> tuple[TicketDraw, float | None]:
@@ -232,7 +283,8 @@ def check_num_examples(num_examples: ArrayLike | None, num_clients: int) -> Arra
     """The rows of each client as an array; refused if they are missing or not one number per client."""
     if num_examples is None:
         raise ConfigError(
-            "delays.per_sample is above 0, so durations depend on how many rows each client has; pass num_examples."
+            "delays.per_sample is above 0 or work.steps is set, so durations depend on how many rows each client has; "
+            "pass num_examples."
         )
     examples = np.asarray(num_examples, dtype=np.float64)
     if examples.shape != (num_clients,):

@@ -34,6 +34,14 @@ class Timing(Record):
     upload: float
     lost: bool
 
+    def with_transfer(self, download: float, upload: float) -> Timing:
+        """This timing with the seconds of transferred bytes added, as `LimitsBandwidth.transfer_seconds` gives them.
+
+        >>> Timing(download=1.0, compute=2.0, upload=0.5, lost=False).with_transfer(3.0, 4.0)
+        Timing(download=4.0, compute=2.0, upload=4.5, lost=False)
+        """
+        return Timing(self.download + download, self.compute, self.upload + upload, self.lost)
+
 
 @runtime_checkable
 class DelayModel(Protocol):
@@ -59,7 +67,29 @@ class DelayModel(Protocol):
         """The moment by which `seconds` of work begun at `start` are done, the client's absences included."""
 
     def lost_after(self, client: int, ticket: int, timing: Timing) -> float:
-        """The seconds after dispatch at which the server gives up this lost ticket."""
+        """The seconds after dispatch at which the server gives up this lost ticket.
+
+        `timing` is what the ticket would have taken, with the seconds of transferred bytes in its download and upload.
+        """
+
+
+@runtime_checkable
+class LimitsBandwidth(DelayModel, Protocol):
+    """A delay model whose clients' links have a speed, so that large models take longer than small ones.
+
+    A delay model need not be one. Of one that is, the seconds of a ticket's bytes are added to its timing, by
+    `timing.with_transfer(*model.transfer_seconds(client, bytes_down, bytes_up))`, before anything else is made of it.
+    """
+
+    @property
+    def limits_bandwidth(self) -> bool:
+        """Whether any client's link has a speed; if not, `transfer_seconds` need not be called."""
+
+    def transfer_seconds(self, client: int, bytes_down: int, bytes_up: int) -> tuple[float, float]:
+        """The seconds that a download and an upload of so many bytes take on this client's links.
+
+        Finite and 0 or more, no fewer for more bytes, the same for the same arguments; 0 where there is no limit.
+        """
 
 
 @runtime_checkable

@@ -9,8 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asyncfed.core.errors import ConfigError
-from asyncfed.core.record import Config
-from asyncfed.delays.checks import require_non_negative, require_positive, require_probability
+from asyncfed.core.record import UNSET, Config, UnsetType
+from asyncfed.delays.checks import (
+    require_non_negative,
+    require_positive,
+    require_positive_or_unset,
+    require_probability,
+)
 from asyncfed.delays.keyed_draws import client_unit, client_units
 
 CPU_WATTS = 45.0
@@ -28,6 +33,10 @@ class Device(Config):
         slowness: factor on computing seconds, above 0.
         watts: the power drawn while computing, 0 or more.
         dropout: probability that a ticket is lost, 0 to 1, besides that of `Delays.dropout`.
+        bandwidth_down: bytes per second of a client's download, above 0, in place of a draw of `Delays.bandwidth_down`.
+        bandwidth_up: bytes per second of its upload, above 0, in place of a draw of `Delays.bandwidth_up`.
+
+    What is UNSET is not written down; the clients of the class then have the bandwidth that they draw, if there is any.
 
     >>> Device(name="phone", share=0.3, slowness=4.0, watts=5.0).slowness
     4.0
@@ -38,6 +47,8 @@ class Device(Config):
     slowness: float = 1.0
     watts: float = CPU_WATTS
     dropout: float = 0.0
+    bandwidth_down: float | UnsetType = UNSET
+    bandwidth_up: float | UnsetType = UNSET
 
     def __post_init__(self) -> None:
         if not self.name:
@@ -46,6 +57,8 @@ class Device(Config):
         require_positive(f"device {self.name}: slowness", self.slowness)
         require_non_negative(f"device {self.name}: watts", self.watts)
         require_probability(f"device {self.name}: dropout", self.dropout)
+        require_positive_or_unset(f"device {self.name}: bandwidth_down", self.bandwidth_down)
+        require_positive_or_unset(f"device {self.name}: bandwidth_up", self.bandwidth_up)
 
 
 def complete_classes(devices: Sequence[Device]) -> tuple[Device, ...]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from math import exp, inf, isfinite, log1p, pow
 from statistics import NormalDist
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from asyncfed.core.errors import ConfigError
 from asyncfed.core.record import Config
@@ -17,6 +17,9 @@ from asyncfed.registry import declare_part, register
 
 LARGEST_UNIT = 1.0 - 2.0**-53
 """The largest float below 1: no uniform number exceeds it."""
+
+SMALLEST_UNIT = 2.0**-53
+"""No uniform number of a draw is smaller."""
 
 _normal_quantile = NormalDist().inv_cdf
 
@@ -258,6 +261,26 @@ class Pareto(_Varying, tag_field="kind", tag="pareto"):
     def expected(self) -> float:
         """`minimum * shape / (shape - 1)`; infinite if `shape` is at most 1."""
         return self.minimum * self.shape / (self.shape - 1.0) if self.shape > 1.0 else inf
+
+
+def require_positive_draws(name: str, distribution: Any) -> None:
+    """Refuse what is no distribution, and one whose least draw is not a finite number > 0.
+
+    Args:
+        name: the field, named in the message.
+        distribution: what stands there.
+    """
+    if not isinstance(distribution, Distribution):
+        raise ConfigError(
+            f"{name} is {distribution!r}; it must be a distribution, drawn from once per client. For the same value "
+            "everywhere write Constant(value=...)."
+        )
+    least = distribution.expected() if distribution.is_constant else distribution.draw(SMALLEST_UNIT)
+    if not (isfinite(least) and least > 0):
+        raise ConfigError(
+            f"{name} is {distribution}, whose least draw is {least}; every draw must be a finite number above zero. "
+            "Raise its lower end, or leave it out for no limit."
+        )
 
 
 def _require_finite_draws(distribution: Distribution, kind: str, next_step: str) -> None:

@@ -12,6 +12,7 @@ from asyncfed.delays.delay_protocols import (
     DelayDescription,
     DelayModel,
     ExpectedDurations,
+    LimitsBandwidth,
     PredictableDelays,
     check_timing,
 )
@@ -26,6 +27,8 @@ def expected_durations(
     seed: int,
     work: Work | None = None,
     num_examples: ArrayLike | None = None,
+    bytes_down: int = 0,
+    bytes_up: int = 0,
 ) -> ExpectedDurations:
     """The mean durations of the tickets of a run with these clients and this seed.
 
@@ -37,7 +40,9 @@ def expected_durations(
         num_clients: how many clients there are, at least 1.
         seed: the seed of the run.
         work: the local training of a ticket; by default `Work()`.
-        num_examples: the rows of each client, for durations that depend on them.
+        num_examples: the rows of each client, for durations that depend on them, as all do for work with `steps`.
+        bytes_down: what a ticket downloads, in bytes, 0 or more; its seconds count where bandwidth is limited.
+        bytes_up: what it uploads, in bytes, 0 or more.
 
     Returns:
         The mean seconds of each part of a ticket, client by client.
@@ -48,9 +53,13 @@ def expected_durations(
     ([2.0, 2.0], [2.5, 2.5])
     """
     if isinstance(delays, PredictableDelays):
-        return delays.expected_durations(num_clients, seed, work or Work(), num_examples)
+        means = delays.expected_durations(num_clients, seed, work or Work(), num_examples)
+        if not (bytes_down or bytes_up):
+            return means
+        return _add_transfer(means, delays.bind(num_clients, seed), bytes_down, bytes_up)
     tickets = max(1, min(TICKETS_PER_CLIENT, MOST_DRAWS // num_clients))
-    return estimate_durations(delays.bind(num_clients, seed), num_clients, work, num_examples, tickets)
+    model = delays.bind(num_clients, seed)
+    return estimate_durations(model, num_clients, work, num_examples, tickets, bytes_down, bytes_up)
 
 
 def estimate_durations(
@@ -59,6 +68,8 @@ def estimate_durations(
     work: Work | None = None,
     num_examples: ArrayLike | None = None,
     tickets: int = TICKETS_PER_CLIENT,
+    bytes_down: int = 0,
+    bytes_up: int = 0,
 ) -> ExpectedDurations:
     """The means over tickets 0 ... `tickets` - 1 of any delay model, for those that have no formula.
 
@@ -70,6 +81,8 @@ def estimate_durations(
         work: the local training of a ticket; by default `Work()`.
         num_examples: the rows of each client; 1 each if left out.
         tickets: how many tickets of each client are averaged, at least 1.
+        bytes_down: what a ticket downloads, in bytes, 0 or more.
+        bytes_up: what it uploads, in bytes, 0 or more.
 
     Returns:
         The mean seconds of each part of a ticket, client by client.
@@ -83,4 +96,12 @@ def estimate_durations(
             timing = model.timing(client, ticket, work or Work(), int(examples[client]))
             check_timing(timing, client, ticket)
             sums[:, client] += timing.download, timing.compute, timing.upload
-    return ExpectedDurations(*sums / tickets)
+    return _add_transfer(ExpectedDurations(*sums / tickets), model, bytes_down, bytes_up)
+
+
+def _add_transfer(means: ExpectedDurations, model: DelayModel, bytes_down: int, bytes_up: int) -> ExpectedDurations:
+    """The means with the seconds of these bytes, client by client, where the model limits bandwidth."""
+    if not (isinstance(model, LimitsBandwidth) and model.limits_bandwidth):
+        return means
+    seconds = np.array([model.transfer_seconds(client, bytes_down, bytes_up) for client in range(len(means.compute))])
+    return ExpectedDurations(means.download + seconds[:, 0], means.compute, means.upload + seconds[:, 1])

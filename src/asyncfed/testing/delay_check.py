@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from math import inf
 from typing import Protocol
 
@@ -10,7 +11,7 @@ import numpy as np
 from asyncfed.core.errors import DelayError
 from asyncfed.core.random import Stream, purpose_key
 from asyncfed.core.types import Work
-from asyncfed.delays import DelayModel, Timing, check_timing
+from asyncfed.delays import DelayModel, LimitsBandwidth, Timing, check_timing
 
 
 class BindableDelays(Protocol):
@@ -23,7 +24,8 @@ def check_delay(delays: BindableDelays, num_clients: int = 5, seed: int = 0) -> 
     """Refuse delays that depend on the order of the questions, or that are not seconds.
 
     The same (client, ticket) must take the same in any order of asking and in a model bound anew; every part must be
-    finite and not negative; work must not be done before it can be, nor earlier when it begins later or is more.
+    finite and not negative; work must not be done before it can be, nor earlier when it begins later or is more. Of a
+    model that is `LimitsBandwidth`, more bytes must not take fewer seconds; where it limits nothing, bytes take none.
 
     Args:
         delays: the description, with a `bind(num_clients, seed)`.
@@ -49,6 +51,9 @@ def check_delay(delays: BindableDelays, num_clients: int = 5, seed: int = 0) -> 
     for (client, ticket), timing in answers.items():
         if timing.lost:
             _expect_seconds(model.lost_after(client, ticket, timing), f"lost_after of client {client}")
+    if isinstance(model, LimitsBandwidth):
+        assert isinstance(anew, LimitsBandwidth), "the model bound anew has no transfer_seconds; the first one has."
+        _check_transfer(model, anew, num_clients)
     for client in range(num_clients):
         _expect_seconds(model.watts(client), f"watts of client {client}")
         _check_finish(model, client, chance)
@@ -65,6 +70,33 @@ def _timing(model: DelayModel, client: int, ticket: int) -> Timing:
 
 def _expect_seconds(value: float, what: str) -> None:
     assert 0 <= value < inf, f"{what} is {value}; it must be finite and not negative."
+
+
+def _check_transfer(model: LimitsBandwidth, anew: LimitsBandwidth, num_clients: int) -> None:
+    amounts = (0, 1, 1_000, 10**6, 10**9)
+    asked = [(client, down, up) for client in range(num_clients) for down in amounts for up in amounts]
+    answers = {each: model.transfer_seconds(*each) for each in asked}
+    for each in reversed(asked):
+        for other in (model, anew):
+            again = other.transfer_seconds(*each)
+            assert again == answers[each], (
+                f"transfer_seconds{each} was {answers[each]}, then {again}; "
+                "an answer must depend on its arguments alone."
+            )
+    for (client, down, up), seconds in answers.items():
+        for part in seconds:
+            _expect_seconds(part, f"transfer_seconds of client {client}, {down} bytes down and {up} up,")
+        assert model.limits_bandwidth or seconds == (0.0, 0.0), (
+            f"limits_bandwidth is False, but client {client} needs {seconds} s for {down} bytes down and {up} up; "
+            "without a limit they must take 0 s."
+        )
+    for client in range(num_clients):
+        for less, more in pairwise(amounts):
+            slow, slower = answers[client, less, less], answers[client, more, more]
+            assert all(b >= a for a, b in zip(slow, slower, strict=True)), (
+                f"transfer_seconds of client {client} are {slow} for {less} bytes and {slower} for {more}; more bytes "
+                "must not take less time."
+            )
 
 
 def _check_finish(model: DelayModel, client: int, chance: Stream) -> None:

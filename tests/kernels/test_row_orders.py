@@ -20,7 +20,7 @@ def test_orders_are_those_of_the_readable_shuffle(num_rows):
 def test_a_schedule_reads_each_row_once_an_epoch_and_weighs_a_batch_as_one(num_rows, batch):
     per_epoch = -(-num_rows // batch)
     rows, weights = np.full((2 * per_epoch, batch), -1), np.full((2 * per_epoch, batch), np.nan)
-    fill_schedule(7, num_rows, 100, 2, batch, rows, weights)
+    fill_schedule(7, num_rows, 100, batch, rows, weights)
     orders = epoch_orders(7, num_rows, 2)
     for epoch in range(2):
         steps = slice(epoch * per_epoch, (epoch + 1) * per_epoch)

@@ -38,9 +38,9 @@ def perceptrons(draw):
 
 
 def works(draw_seed, count, momentum):
-    """About a third of them patient, and asked for so many epochs that most of those end early."""
+    """About a third patient, and asked for so many epochs that most of those end early; about a third by steps."""
     rng = np.random.default_rng(draw_seed)
-    patient = rng.random(count) < 0.3
+    patient, by_steps = rng.random((2, count)) < 0.3
     return [
         af.Work(
             epochs=15 if patient[place] else int(rng.integers(1, 4)),
@@ -50,6 +50,7 @@ def works(draw_seed, count, momentum):
             proximal=float(rng.choice([0.0, 0.3])),
             momentum=momentum,
             patience=int(rng.integers(1, 3)) if patient[place] else UNSET,
+            steps=int(rng.integers(1, 12)) if by_steps[place] else UNSET,
         )
         for place in range(count)
     ]
@@ -68,10 +69,11 @@ def threads_for_short_steps_too():
 @given(
     model=perceptrons(),
     loss=st.sampled_from(["cross_entropy", "mse"]),
-    momentum=st.sampled_from([0.0, 0.9]),
+    momentum=st.sampled_from([0.0, 0.9, None]),
     seed=st.integers(0, 2**32),
 )
 def test_company_changes_no_byte(model, loss, momentum, seed):
+    """With momentum, without, and, for None, with corrections."""
     (make, widths), rng = model, np.random.default_rng(seed)
     sizes = rng.integers(1, 40, rng.integers(2, 12))
     outputs = widths[-1]
@@ -84,21 +86,38 @@ def test_company_changes_no_byte(model, loss, momentum, seed):
     problem = af.problems.torch(make, loss, clients)
     assert problem.together
     count = len(sizes)
-    asked, keys = works(seed, count, momentum), [int(key) for key in rng.integers(0, 2**63, count)]
+    asked, keys = works(seed, count, momentum or 0.0), [int(key) for key in rng.integers(0, 2**63, count)]
     starts = np.stack([problem.init(place) for place in range(count)])
-    alone = [problem.local_train(starts[c], c, asked[c], keys[c]) for c in range(count)]
+    corrections = 0.1 * rng.normal(size=starts.shape) if momentum is None else None
+    every = Jobs(starts, list(range(count)), asked, keys, corrections=corrections)
+
+    def train_one(problem, place):
+        done = np.zeros(1, np.int64)
+        return problem.local_train_many(every.part(place, place + 1)._replace(steps_done=done))[0], int(done[0])
+
+    alone, done = zip(*(train_one(problem, place) for place in range(count)), strict=True)
     by_autograd = af.problems.torch(make, loss, clients, together=False)
     for place in range(count):
-        reference = by_autograd.local_train(starts[place], place, asked[place], keys[place])
+        reference, steps = train_one(by_autograd, place)
+        assert steps == done[place] <= asked[place].count_steps(int(sizes[place]))
+        shard, counted = problem.shard(place), np.zeros(1, np.int64)
+        own = shard.train(
+            starts[place], asked[place], keys[place], None if corrections is None else corrections[place], counted
+        )
+        assert np.array_equal(own, alone[place], equal_nan=True)
+        assert counted[0] == done[place]
         tolerance, size = 1e-10 if problem.dtype == np.float64 else 2e-5, float(np.abs(reference).max())
         if size < 100:  # not of trainings that diverge: there rounding grows with every step
             np.testing.assert_allclose(alone[place], reference, atol=tolerance * max(1.0, size))
     for threads in (1, 2, 1):
         chosen = rng.permutation(count)[: rng.integers(1, count + 1)].tolist()
-        jobs = Jobs(starts[chosen], chosen, [asked[c] for c in chosen], [keys[c] for c in chosen])
+        counts, theirs = np.zeros(len(chosen), np.int64), None if corrections is None else corrections[chosen]
+        company = [asked[c] for c in chosen], [keys[c] for c in chosen]
+        jobs = Jobs(starts[chosen], chosen, *company, corrections=theirs, steps_done=counts)
         together = problem.local_train_many(jobs, threads)
         for place, client in enumerate(chosen):
             assert np.array_equal(together[place], alone[client], equal_nan=True)
+        assert counts.tolist() == [done[client] for client in chosen]
 
 
 @pytest.mark.parametrize("loss", ["cross_entropy", "mse"])

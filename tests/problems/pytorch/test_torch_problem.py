@@ -121,18 +121,27 @@ def test_it_is_a_problem(name):
     [
         af.Work(epochs=3, batch_size=8, learning_rate=0.05, decay=0.5, proximal=0.2),
         af.Work(epochs=40, batch_size=8, learning_rate=0.05, patience=1),
+        af.Work(steps=7, batch_size=8, learning_rate=0.05, decay=0.5, proximal=0.2),
+        af.Work(steps=50, batch_size=8, learning_rate=0.05, patience=1),
     ],
 )
-def test_a_linear_module_follows_the_compiled_kernel(work, together, small):
+@pytest.mark.parametrize("corrected", [False, True])
+def test_a_linear_module_follows_the_compiled_kernel(work, together, corrected, small):
     """The same rows in the same order: not only the end but the whole path agrees."""
     clients = small(data=af.data.PaperRegression(num_samples=90)).clients()
     kernel = Linear(clients, "mse")
     module = af.problems.torch(zero_linear(clients.num_features), "mse", clients, together=together)
-    start = np.random.default_rng(0).normal(size=kernel.num_params)
-    for client, key in [(0, 5), (3, 2**63 + 11)]:
-        ours, theirs = (p.local_train(start, client, work, key) for p in (module, kernel))
-        np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-10)
-    ours, theirs = (p.local_path_moments(Jobs(start[None], [1], [work], [7])) for p in (module, kernel))
+    starts, corrections = np.random.default_rng(0).normal(size=(2, 3, kernel.num_params))
+    counts = np.zeros((2, 3), np.int64)
+    jobs = Jobs(starts, [0, 3, 1], [work] * 3, [5, 2**63 + 11, 7], corrections=corrections if corrected else None)
+    ours, theirs = (
+        problem.local_train_many(jobs._replace(steps_done=counted))
+        for problem, counted in zip((module, kernel), counts, strict=True)
+    )
+    np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-10)
+    assert counts[0].tolist() == counts[1].tolist()
+    ours, theirs = (p.local_path_moments(jobs) for p in (module, kernel))
+    assert ours[0].tolist() == counts[0].tolist()
     for one, other in zip(ours, theirs, strict=True):
         np.testing.assert_allclose(one, other, atol=1e-8)
 

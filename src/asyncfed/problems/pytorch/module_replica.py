@@ -54,6 +54,8 @@ class Replica:
         self.flat = torch.empty(size, dtype=parameters[0].dtype, device=device)
         self.gradient = torch.zeros(self.num_trained, dtype=parameters[0].dtype, device=device)
         self._device = device
+        self._frozen = [not p.requires_grad for p in parameters]
+        self._sizes = [p.numel() for p in parameters]
         for tensor, place in _places([*parameters, *self._buffers], self.flat):
             place.copy_(tensor.detach())
             tensor.data = place
@@ -77,13 +79,22 @@ class Replica:
         return mean.detach()
 
     def train(
-        self, x: Tensor, y: Tensor, batches: Sequence[Sequence[Tensor]], work: Work, loss: Loss, path: Path | None
-    ) -> None:
+        self,
+        x: Tensor,
+        y: Tensor,
+        batches: Sequence[Sequence[Tensor]],
+        work: Work,
+        loss: Loss,
+        path: Path | None,
+        correction: Tensor | None = None,
+    ) -> int:
         """Heavy-ball SGD from the loaded params: `batches[e]` are the rows of each batch of epoch e.
 
-        With patience, it ends after so many epochs in a row whose mean loss was no lower than the lowest before.
+        With patience, it ends after so many epochs in a row whose mean loss was no lower than the lowest before. A
+        `correction` (see `correction_of`) is added to the gradient of each step; it is for work without momentum.
+        Answers with the number of steps made.
         """
-        lowest, without = inf, 0
+        lowest, without, done = inf, 0, 0
         flat, gradient = self.flat[: self.num_trained], self.gradient
         momentum = work.momentum or 0.0
         start = flat.clone() if work.proximal else flat
@@ -101,15 +112,27 @@ class Replica:
                     seen += float(mean) * len(rows)
                 if work.proximal:
                     gradient.add_(flat - start, alpha=work.proximal)
+                if correction is not None:
+                    gradient.add_(correction)
                 if momentum:
                     velocity.mul_(momentum).add_(gradient)
                 flat.add_(velocity, alpha=-step)
                 gradient.zero_()
+            done += len(of_epoch)
             if work.patience:
                 without = 0 if seen < lowest else without + 1
                 lowest = min(lowest, seen)
                 if without >= work.patience:
                     break
+        return done
+
+    def correction_of(self, vector: Array) -> Tensor:
+        """What is added to the gradient: the vector without its part for buffers, and 0 for frozen parameters."""
+        correction = tensor_of(vector)[: self.num_trained].to(self._device, copy=True)
+        for frozen, part in zip(self._frozen, correction.split(self._sizes), strict=True):
+            if frozen:
+                part.zero_()
+        return correction
 
     def check_bound(self) -> None:
         """Refuse modules that put new tensors where the vector's were: what they learn would be lost."""

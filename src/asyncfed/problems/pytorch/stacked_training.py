@@ -62,8 +62,14 @@ class Ticket(NamedTuple):
         return min(self.work.batch_size, self.num_rows)
 
     @property
+    def per_epoch(self) -> int:
+        """Steps of a whole epoch."""
+        return -(-self.num_rows // self.batch)
+
+    @property
     def steps(self) -> int:
-        return self.work.epochs * -(-self.num_rows // self.batch)
+        """Steps to be made; with patience, they may be fewer."""
+        return self.work.count_steps(self.num_rows)
 
 
 def layers_of(module: nn.Module, loss: Loss, row_shape: tuple[int, ...]) -> list[Layer] | None:
@@ -141,10 +147,13 @@ class Slots:
             first = middle + outputs
         return found
 
-    def load(self, rows: Sequence[Array]) -> None:
-        """Params into the first slots; what is filled up is made anew, for a training that diverged spoils it too."""
+    def load(self, rows: Sequence[Array], fillings: Sequence[float] | None = None) -> None:
+        """Params into the first slots; what is filled up is made anew, for a training that diverged spoils it too.
+
+        `fillings` are what biases are filled up with, layer by layer, if not with what params need.
+        """
         used = len(rows)
-        for layer, filling, (weight, bias) in zip(self._layers, self._fillings, self._arrays, strict=True):
+        for layer, filling, (weight, bias) in zip(self._layers, fillings or self._fillings, self._arrays, strict=True):
             size = layer.outputs * layer.inputs
             weight[:used, layer.outputs :] = 0.0
             weight[:used, : layer.outputs, layer.inputs :] = 0.0
@@ -154,6 +163,11 @@ class Slots:
                 weight[slot, : layer.outputs, : layer.inputs] = values
                 if layer.bias is not None:
                     bias[slot, : layer.outputs] = row[layer.bias : layer.bias + layer.outputs]
+
+    def load_corrections(self, rows: Sequence[Array]) -> None:
+        """Corrections into the first slots: what is filled up is not corrected."""
+        self.tensor.zero_()
+        self.load(rows, [0.0] * len(self._layers))
 
     def store(self, rows: Sequence[Array]) -> None:
         """Write the params of the first slots into these rows."""
@@ -188,10 +202,18 @@ class Stack:
     def _slots(self) -> Slots:
         return Slots(self._at_once, self._layers, self._classes, self._x.dtype)
 
-    def train(self, starts: Array, tickets: Sequence[Ticket], trained: Array, paths: Paths | None = None) -> None:
+    def train(
+        self,
+        starts: Array,
+        tickets: Sequence[Ticket],
+        trained: Array,
+        paths: Paths | None = None,
+        corrections: Array | None = None,
+    ) -> None:
         """Write the params that each ticket arrives at from its row of `starts` into its row of `trained`.
 
-        The two may be the same array.
+        The two may be the same array. Rows of `corrections` are added to the gradient of each step; no ticket may have
+        momentum then.
         """
         groups = defaultdict(list)
         for ticket in sorted(tickets, key=lambda t: -t.steps):
@@ -202,15 +224,24 @@ class Stack:
                 waiting = iter(alike)
                 while group := list(islice(waiting, self._at_once)):
                     slots.load([starts[ticket.place] for ticket in group])
-                    self._train_group(slots, moving, group, batch, momentum, paths)
+                    if corrections is not None:
+                        moving.load_corrections([corrections[ticket.place] for ticket in group])
+                    self._train_group(slots, moving, group, batch, momentum, paths, corrections is not None)
                     slots.store([trained[ticket.place] for ticket in group])
         self._free.append((slots, moving))
 
     def _train_group(
-        self, slots: Slots, moving: Slots, group: list[Ticket], batch: int, momentum: float, paths: Paths | None
+        self,
+        slots: Slots,
+        moving: Slots,
+        group: list[Ticket],
+        batch: int,
+        momentum: float,
+        paths: Paths | None,
+        corrected: bool,
     ) -> None:
-        """Train the params in the first slots; with momentum, their velocities are in `moving`."""
-        plan = _plan(group, batch, momentum, self._x)
+        """Train the params in the first slots; `moving` has their velocities, with momentum, or their corrections."""
+        plan = _plan(group, batch, momentum, self._x, corrected)
         origin = slots.tensor[: len(group)].clone() if plan.pulled else slots.tensor
         if momentum:
             moving.tensor.zero_()
@@ -228,6 +259,8 @@ class Stack:
             self._step(own, places, plan.rows[:active, step], plan.weights[:active, step], keep, sign)
             if pull is not None:
                 changed.add_(pull, alpha=sign)
+            if corrected:
+                now.sub_(moving.tensor[:active].mul(plan.rates[:active, step]))
             if momentum:
                 now.sub_(changed.mul(plan.rates[:active, step]))
 
@@ -316,7 +349,7 @@ class Plan(NamedTuple):
     active: list[int]
 
 
-def _plan(group: list[Ticket], batch: int, momentum: float, like: Tensor) -> Plan:
+def _plan(group: list[Ticket], batch: int, momentum: float, like: Tensor, corrected: bool) -> Plan:
     steps = group[0].steps
     rows = np.zeros((len(group), steps, batch), np.int64)
     weights = np.zeros((len(group), steps, batch))
@@ -325,8 +358,8 @@ def _plan(group: list[Ticket], batch: int, momentum: float, like: Tensor) -> Pla
     active = np.zeros(steps, np.int64)
     for place, ticket in enumerate(group):
         work, own = ticket.work, ticket.steps
-        fill_schedule(ticket.key, ticket.num_rows, ticket.first, work.epochs, batch, rows[place], weights[place])
-        rates[place, :own, 0] = _rates(work, own)
+        fill_schedule(ticket.key, ticket.num_rows, ticket.first, batch, rows[place, :own], weights[place, :own])
+        rates[place, :own, 0] = _rates(work, own, ticket.per_epoch)
         proximal[place] = work.proximal
         active[:own] += 1
     if not momentum:
@@ -336,7 +369,7 @@ def _plan(group: list[Ticket], batch: int, momentum: float, like: Tensor) -> Pla
     return Plan(
         rows=torch.from_numpy(rows),
         weights=torch.from_numpy(weights).to(like.dtype),
-        rates=torch.from_numpy(rates).to(like.dtype) if momentum else _NOT_READ,
+        rates=torch.from_numpy(rates).to(like.dtype) if momentum or corrected else _NOT_READ,
         pulls=torch.from_numpy(pulls.copy()).to(like.dtype) if pulled else _NOT_READ,
         pulled=pulled,
         active=active.tolist(),
@@ -344,12 +377,12 @@ def _plan(group: list[Ticket], batch: int, momentum: float, like: Tensor) -> Pla
 
 
 _NOT_READ = torch.empty(0)
-"""In place of what a group without momentum, or without a proximal term, has no use for."""
+"""In place of what a group without momentum and corrections, or without a proximal term, has no use for."""
 
 
 @lru_cache(maxsize=256)
-def _rates(work: Work, steps: int) -> Array:
+def _rates(work: Work, steps: int, per_epoch: int) -> Array:
     """The step of each mini-batch; the same works come again and again."""
-    epochs = np.arange(steps) // (steps // work.epochs)
+    epochs = np.arange(steps) // per_epoch
     rates: Array = work.learning_rate / (epochs + 1.0) ** work.decay
     return rates

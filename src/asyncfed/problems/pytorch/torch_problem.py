@@ -21,7 +21,7 @@ from asyncfed.kernels.row_orders import epoch_orders
 from asyncfed.kernels.threads import run_split
 from asyncfed.problems.client_rows import client_rows
 from asyncfed.problems.initial_params import initial_key
-from asyncfed.problems.protocol import Array, ClientScores, Initialisation, Jobs, NamedData, PackedData
+from asyncfed.problems.protocol import Array, ClientScores, Initialisation, Jobs, NamedData, PackedData, one_job
 from asyncfed.problems.pytorch.code_fingerprint import module_text, params_digest, source_text
 from asyncfed.problems.pytorch.held_out_rows import held_out_rows, unowned_rows
 from asyncfed.problems.pytorch.module_evaluation import ModuleEvaluation, RowSums
@@ -171,6 +171,7 @@ class TorchProblem:
         """k independent trainings, to the last bit the same alone, together and on any number of threads."""
         starts = self._check_params(jobs.starts)
         tickets = self._tickets(jobs)
+        corrections, done = self._corrections(jobs), _room_for_counts(jobs)
         trained = starts if jobs.overwrite and starts.flags.writeable else np.empty_like(starts)
         stack = self._stack
 
@@ -178,17 +179,22 @@ class TorchProblem:
             with use_one_thread():
                 together, alone = self._split_jobs(tickets[first:last])
                 if stack is not None and together:
-                    stack.train(starts, together, trained)
+                    stack.train(starts, together, trained, None, corrections)
+                for ticket in together:
+                    done[ticket.place] = ticket.steps
                 for ticket in alone:
-                    trained[ticket.place] = self._train_alone(starts[ticket.place], ticket)
+                    trained[ticket.place], done[ticket.place] = self._train_alone(starts, ticket, corrections)
 
         run_split(run, self._costs(tickets), self._training_threads(tickets, threads))
+        if jobs.steps_done is not None:
+            jobs.steps_done[:] = done
         return trained
 
     def local_path_moments(self, jobs: Jobs, threads: int = 1) -> tuple[Array, Array, Array]:
         """(I, Σ (y_i − y_0), Σ |y_i − y_0|²) of each training of `local_train_many`, i = 0 … I−1, in float64."""
         starts = self._check_params(jobs.starts)
         tickets = self._tickets(jobs)
+        corrections, done = self._corrections(jobs), _room_for_counts(jobs)
         paths = Paths(np.zeros(starts.shape), np.zeros(len(starts)))
         stack = self._stack
 
@@ -196,16 +202,18 @@ class TorchProblem:
             with use_one_thread():
                 together, alone = self._split_jobs(tickets[first:last])
                 if stack is not None and together:
-                    stack.train(starts, together, np.empty_like(starts), paths)
+                    stack.train(starts, together, np.empty_like(starts), paths, corrections)
+                for ticket in together:
+                    done[ticket.place] = ticket.steps
                 for ticket in alone:
                     path = Path(torch.from_numpy(starts[ticket.place].copy()))
-                    self._train_alone(starts[ticket.place], ticket, path)
+                    _, done[ticket.place] = self._train_alone(starts, ticket, corrections, path)
                     paths.sums[ticket.place], paths.squares[ticket.place] = path.sums.numpy(), path.squares
-                    steps[ticket.place] = path.steps
 
-        steps = np.array([t.steps for t in tickets], np.float64)
         run_split(run, self._costs(tickets), self._training_threads(tickets, threads))
-        return steps, paths.sums, paths.squares
+        if jobs.steps_done is not None:
+            jobs.steps_done[:] = done
+        return done.astype(np.float64), paths.sums, paths.squares
 
     def _split_jobs(self, tickets: list[Ticket]) -> tuple[list[Ticket], list[Ticket]]:
         """Those to be trained together, and those to be trained alone: a patient client's end is not known before."""
@@ -213,20 +221,26 @@ class TorchProblem:
             return [], tickets
         return [t for t in tickets if not t.work.patience], [t for t in tickets if t.work.patience]
 
-    def _train_alone(self, start: Array, ticket: Ticket, path: Path | None = None) -> Array:
-        _, first, count, work, key = ticket
-        orders = torch.from_numpy(epoch_orders(key, count, work.epochs)).to(self._device)
+    def _train_alone(
+        self, starts: Array, ticket: Ticket, corrections: Array | None, path: Path | None = None
+    ) -> tuple[Array, int]:
+        """The params that a ticket arrives at, and the steps it made."""
+        place, first, count, work, key = ticket
+        epochs = -(-ticket.steps // ticket.per_epoch)
+        orders = torch.from_numpy(epoch_orders(key, count, epochs)).to(self._device)
         batches = [order.split(ticket.batch) for order in orders]
+        batches[-1] = batches[-1][: ticket.steps - (epochs - 1) * ticket.per_epoch]
         x, y = self._x[first : first + count], self._y[first : first + count]
         replica = self._replica()
         try:
-            replica.load(start)
+            replica.load(starts[place])
+            correction = None if corrections is None else replica.correction_of(corrections[place])
             if self._draws:
                 with seed_torch(key, self._device):
-                    replica.train(x, y, batches, work, self._loss, path)
+                    done = replica.train(x, y, batches, work, self._loss, path, correction)
             else:
-                replica.train(x, y, batches, work, self._loss, path)
-            return replica.params()
+                done = replica.train(x, y, batches, work, self._loss, path, correction)
+            return replica.params(), done
         except (ValueError, RuntimeError) as error:
             smallest = len(batches[0][-1])
             error.add_note(f"It happened in the training of a client of {count} rows, its last batch of {smallest}.")
@@ -247,9 +261,24 @@ class TorchProblem:
             tickets.append(Ticket(place, first, last - first, work, key))
         return tickets
 
+    def _corrections(self, jobs: Jobs) -> Array | None:
+        """The vectors to be added to gradients, in the params' precision."""
+        if jobs.corrections is None:
+            return None
+        needed = (len(jobs.clients), self.num_params)
+        if jobs.corrections.shape != needed:
+            raise DataError(f"corrections has shape {jobs.corrections.shape}; {needed[0]} jobs need {needed}.")
+        for work in jobs.works:
+            if work.momentum:
+                raise ConfigError(
+                    f"work.momentum is {work.momentum}, but a vector is to be added to the gradient of every local "
+                    "step, which is exact for plain SGD only. Leave momentum out, or take a strategy without them."
+                )
+        return np.ascontiguousarray(jobs.corrections, dtype=self.dtype)
+
     def _costs(self, tickets: list[Ticket]) -> Array:
         """Multiply-adds, roughly: forward, and twice as much back."""
-        return np.array([3 * t.work.epochs * t.num_rows for t in tickets], np.int64) * self.num_params
+        return np.array([3 * t.steps * t.batch for t in tickets], np.int64) * self.num_params
 
     def _side_by_side(self, threads: int) -> int:
         """torch has one generator for all threads, so a module that draws is trained on one."""
@@ -417,9 +446,24 @@ class TorchShard:
         """The client's rows."""
         return int(self._alone.num_examples[0])
 
-    def train(self, params: Array, work: Work, key: int) -> Array:
+    def train(
+        self,
+        params: Array,
+        work: Work,
+        key: int,
+        correction: Array | None = None,
+        steps_done: Array | None = None,
+    ) -> Array:
         """The params after the work, all draws made from `key`."""
-        return self._alone.local_train(params, 0, work, key)
+        trained: Array = self._alone.local_train_many(one_job(params, work, key, correction, steps_done))[0]
+        return trained
+
+
+def _room_for_counts(jobs: Jobs) -> Array:
+    count = len(jobs.clients)
+    if jobs.steps_done is not None and jobs.steps_done.shape != (count,):
+        raise DataError(f"steps_done has shape {jobs.steps_done.shape}; {count} jobs need {(count,)}.")
+    return np.zeros(count, np.int64)
 
 
 def _tensors(module: nn.Module) -> dict[str, Tensor]:

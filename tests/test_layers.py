@@ -39,7 +39,8 @@ ROOMS = {
     "runs": {*BOTTOM, "problems", "delays", "store", "engine", "sim", "live", "experiment"},
     "analysis": {
         *BOTTOM,
-        *("strategies", "kernels", "problems", "data", "delays", "store", "theory", "engine", "experiment", "runs"),
+        *("strategies", "kernels", "uplinks", "problems", "data", "delays", "store", "theory"),
+        *("engine", "experiment", "runs"),
     },
     "certificates": {
         *BOTTOM,

@@ -14,10 +14,12 @@ from asyncfed.core.types import Budget, Work
 from asyncfed.data import Clients, QuantitySkew
 from asyncfed.delays import Availability, Constant, Delays, Device, Exponential, FunctionDelays, Pareto
 from asyncfed.problems.linear import Linear, LinearModel
+from asyncfed.rules import Mean
 from asyncfed.strategies import AFL, CyclicWeightTransfer, FedAsync, FedAvg, FedBuff, PublishedScripts
 from asyncfed.strategies.discounts import Polynomial
 from asyncfed.strategies.samplers import ShuffledCycle, UniformAll, Weighted
 from asyncfed.strategies.schedules import ConstantRate
+from asyncfed.uplinks import TopK
 
 HALF_SLOW = Delays(compute=Exponential(mean=1.0), devices=(Device(name="slow", share=0.5, slowness=3.0),))
 WORK = Work(epochs=1, batch_size=4, learning_rate=0.01)
@@ -92,6 +94,18 @@ def test_the_bytes_of_the_model_are_foretold_where_links_have_a_speed(small):
     own = small(strategy=AFL(concurrency=4, work=Work(start="own")), delays=Delays(devices=phones))
     rate = 1 / np.where(slow_ones(own), 1.0 + size / 4.0, 1.0)
     np.testing.assert_allclose(predicted_participation(own).share, rate / rate.sum())
+
+
+def test_an_upload_is_foretold_by_the_size_its_uplink_declares(small):
+    work = Work(uplink=(TopK(fraction=0.2),))
+    strategy, delays = FedBuff(concurrency=4, buffer_size=1, work=work), Delays(bandwidth_up=Constant(value=8.0))
+    experiment = small(strategy=strategy, delays=delays)
+    size = TopK(fraction=0.2).size(experiment.problem().num_params, 8)
+    prediction = predicted_participation(experiment)
+    assert prediction.throughput == pytest.approx(4 / (1.0 + size / 8.0))
+    assert "Here:" not in prediction.limits
+    ruled = predicted_participation(small(strategy=af.replace(strategy, rule=Mean()), delays=delays))
+    assert "what the rule sends beside the model is left out" in ruled.limits
 
 
 def test_what_is_left_out_of_account_is_said(small):

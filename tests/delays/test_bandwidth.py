@@ -13,7 +13,7 @@ import asyncfed as af
 from asyncfed.core.errors import ConfigError
 from asyncfed.core.random import draw_key, purpose_key, unit
 from asyncfed.core.record import UNSET, from_plain, to_json
-from asyncfed.core.types import Work
+from asyncfed.core.types import Budget, Work
 from asyncfed.delays import (
     Constant,
     DelayModel,
@@ -28,6 +28,8 @@ from asyncfed.delays import (
     Uniform,
     expected_durations,
 )
+from asyncfed.store.schema import LOST, REPORT
+from asyncfed.strategies import FedBuff
 
 DRAWN = Delays(
     bandwidth_down=LogNormal(median=1e6, sigma=1.0),
@@ -121,6 +123,19 @@ def test_limiting_bandwidth_is_a_capability_that_a_model_need_not_have() -> None
     own = FunctionDelays(lambda client, ticket, work: 1.0).bind(1, 0)
     assert isinstance(own, DelayModel)
     assert not isinstance(own, LimitsBandwidth)
+
+
+def test_a_simulated_ticket_takes_the_time_of_its_bytes_also_if_it_is_lost() -> None:
+    phones = (Device(name="phone", share=0.5, bandwidth_up=4.0),)
+    delays = Delays(dropout=0.2, bandwidth_down=Constant(value=8.0), devices=phones)
+    strategy, budget = FedBuff(concurrency=4, buffer_size=2), Budget(updates=20)
+    experiment = af.Experiment(num_clients=4, strategy=strategy, budget=budget, delays=delays)
+    size = experiment.problem().num_params * 8
+    model = delays.bind(4, experiment.seed)
+    rows = [row for row in af.run(experiment, threads=1).journal.event_rows() if row.kind in (REPORT, LOST)]
+    assert {row.kind for row in rows} == {REPORT, LOST}
+    for row in rows:
+        assert row.a == 1.0 + size / 8.0 + (size / 4.0 if model.device_of(row.client) == "phone" else 0.0)
 
 
 # ---- means ---------------------------------------------------------------------------------------------------------

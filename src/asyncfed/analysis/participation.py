@@ -25,6 +25,7 @@ from asyncfed.strategies.samplers import PredictableSampler
 from asyncfed.theory.bias import Bias, bias_of_weights, effective_weights, merge_shares
 from asyncfed.theory.linear_data import LinearData
 from asyncfed.theory.queueing import Prediction, cohort_dispatch, idle_dispatch, queued_dispatch
+from asyncfed.uplinks.chain import declared_size
 
 MOST_PARAMS_FOR_EIGENVALUES = 2000
 
@@ -60,10 +61,8 @@ def predicted_participation(
     needs_examples = not isinstance(delays, PredictableDelays) or delays.depends_on_examples or work.steps is not UNSET
     if num_examples is None and needs_examples:
         num_examples = np.diff(experiment.clients().offsets)
-    down, up = (
-        _ticket_bytes(work, problem or experiment.problem()) if _limits_bandwidth(experiment, clients) else (0, 0)
-    )
-    means = expected_durations(delays, clients, experiment.seed, work, num_examples, down, up)
+    sent = _bytes_of_tickets(experiment, clients, problem)
+    means = expected_durations(delays, clients, experiment.seed, work, num_examples, sent.down, sent.up)
     policy, sampler = strategy.dispatch, strategy.sampler
     if not isinstance(sampler, PredictableSampler):
         raise ConfigError(
@@ -79,23 +78,36 @@ def predicted_participation(
         prediction = idle_dispatch(means.total, policy.tickets, weights)
     if policy.manner == "keep_busy":  # one version per emptied buffer, and a ticket may start anywhere in one
         prediction = replace(prediction, staleness=prediction.staleness / policy.merged_at_once)
-    return replace(prediction, limits=" ".join([prediction.limits, *_left_out(experiment, prediction)]))
+    return replace(prediction, limits=" ".join([prediction.limits, *_left_out(experiment, prediction, sent)]))
 
 
-def _limits_bandwidth(experiment: Experiment, num_clients: int) -> bool:
-    model = experiment.delays.bind(num_clients, experiment.seed)
-    return isinstance(model, LimitsBandwidth) and model.limits_bandwidth
+class SentBytes(NamedTuple):
+    """What a ticket downloads and uploads, in bytes, and what is left out of that, a clause each."""
+
+    down: int
+    up: int
+    left_out: tuple[str, ...]
 
 
-def _ticket_bytes(work: Work, problem: Problem) -> tuple[int, int]:
-    """What a ticket downloads and uploads: the model, but for clients that start from their own, and for an uplink.
+def _bytes_of_tickets(experiment: Experiment, num_clients: int, problem: Problem | None) -> SentBytes:
+    """The model down, unless clients start from their own, and the model or an uplink's message up.
 
-    An upload whose size is known only after training counts as the whole model.
+    All 0 where no bandwidth is limited: then nobody asks, and the problem need not be built.
     """
-    itemsize = problem.dtype.itemsize
-    model = problem.num_params * itemsize
-    message = None if work.uplink is UNSET else work.uplink[-1].size(problem.num_params, itemsize)
-    return 0 if work.start == "own" else model, model if message is None else message
+    delays = experiment.delays.bind(num_clients, experiment.seed)
+    if not (isinstance(delays, LimitsBandwidth) and delays.limits_bandwidth):
+        return SentBytes(0, 0, ())
+    work, left_out = experiment.strategy.work, []
+    built = experiment.problem() if problem is None else problem
+    model = up = built.num_params * built.dtype.itemsize
+    if work.uplink is not UNSET:
+        declared = declared_size(work.uplink, built.num_params, built.dtype.itemsize)
+        up = model if declared is None else declared
+        if declared is None:
+            left_out.append("uploads, whose size is known only after training, count as whole models")
+    if "rule" in to_plain(experiment.strategy):
+        left_out.append("the time of what the rule sends beside the model is left out")
+    return SentBytes(0 if work.start == "own" else model, up, tuple(left_out))
 
 
 def _predict_cohorts(
@@ -109,7 +121,7 @@ def _predict_cohorts(
     return cohort_dispatch(means.total, cohort_size)
 
 
-def _left_out(experiment: Experiment, prediction: Prediction) -> list[str]:
+def _left_out(experiment: Experiment, prediction: Prediction, sent: SentBytes) -> list[str]:
     """What of this very experiment the formulas do not know."""
     settings, delays = to_plain(experiment.strategy), experiment.delays
     found = []
@@ -119,6 +131,7 @@ def _left_out(experiment: Experiment, prediction: Prediction) -> list[str]:
         found += delays.simplifications(prediction.dispatch == "queued")
     else:
         found.append("mean durations are estimated from draws, absences left out")
+    found += sent.left_out
     if experiment.churn:
         found.append("clients come and go, which is left out: all are taken to be there")
     if settings.get("max_staleness") is not None and settings["when_stale"] != "damp":

@@ -12,7 +12,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from asyncfed import data, delays, errors, presets, problems, strategies, testing, theory
+    from asyncfed import data, delays, errors, presets, problems, rules, strategies, testing, theory, uplinks
     from asyncfed.analysis.comparison import Comparison, compare
     from asyncfed.api import Run, certify, load, register, resume, run, run_live, verify, what_if
     from asyncfed.certificates.certificate import Certificate
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from asyncfed.core.types import (
         Action,
         Budget,
+        Cancel,
         Combine,
         Dispatch,
         Drop,
@@ -30,7 +31,9 @@ if TYPE_CHECKING:
         Strategy,
         Train,
         Update,
+        Uplink,
         View,
+        Wake,
         Work,
     )
     from asyncfed.delays.delay_protocols import DelayModel, Timing
@@ -42,6 +45,7 @@ if TYPE_CHECKING:
     from asyncfed.live.local.local_engine import LocalEngine
     from asyncfed.live.session import CheckpointPolicy
     from asyncfed.problems.protocol import Problem
+    from asyncfed.rules.protocol import Arrival, Rule, ServerRule
     from asyncfed.runs.live import LiveProgress
     from asyncfed.runs.progress import Progress
     from asyncfed.runs.verify import Verification
@@ -67,6 +71,7 @@ _NAMES_IN = {
     "asyncfed.core.types": (
         "Action",
         "Budget",
+        "Cancel",
         "Combine",
         "Dispatch",
         "Drop",
@@ -77,7 +82,9 @@ _NAMES_IN = {
         "Strategy",
         "Train",
         "Update",
+        "Uplink",
         "View",
+        "Wake",
         "Work",
     ),
     "asyncfed.delays.delay_protocols": ("DelayModel", "Timing"),
@@ -89,6 +96,7 @@ _NAMES_IN = {
     "asyncfed.live.local.local_engine": ("LocalEngine",),
     "asyncfed.live.session": ("CheckpointPolicy",),
     "asyncfed.problems.protocol": ("Problem",),
+    "asyncfed.rules.protocol": ("Arrival", "Rule", "ServerRule"),
     "asyncfed.runs.live": ("LiveProgress",),
     "asyncfed.runs.progress": ("Progress",),
     "asyncfed.runs.verify": ("Verification",),
@@ -109,11 +117,13 @@ _NAMES_IN = {
 """The same once more for when the program runs: the module of every public name."""
 
 _MODULE_OF = {name: module for module, names in _NAMES_IN.items() for name in names}
-_MODULES = ("data", "delays", "errors", "presets", "problems", "strategies", "testing", "theory")
+_MODULES = ("data", "delays", "errors", "presets", "problems", "rules", "strategies", "testing", "theory", "uplinks")
 
 __all__ = [
     "Action",
+    "Arrival",
     "Budget",
+    "Cancel",
     "Certificate",
     "CheckpointPolicy",
     "Churn",
@@ -140,9 +150,11 @@ __all__ = [
     "Progress",
     "Record",
     "Report",
+    "Rule",
     "Run",
     "Sampler",
     "Schedule",
+    "ServerRule",
     "ShortestQueue",
     "ShuffledCycle",
     "Stop",
@@ -153,8 +165,10 @@ __all__ = [
     "UniformAll",
     "UniformIdle",
     "Update",
+    "Uplink",
     "Verification",
     "View",
+    "Wake",
     "Weighted",
     "Work",
     "Workers",
@@ -172,12 +186,14 @@ __all__ = [
     "register",
     "replace",
     "resume",
+    "rules",
     "run",
     "run_live",
     "strategies",
     "testing",
     "theory",
     "to_toml",
+    "uplinks",
     "verify",
     "what_if",
 ]

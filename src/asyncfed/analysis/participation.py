@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asyncfed.core.errors import ConfigError
-from asyncfed.core.record import UNSET, to_plain
-from asyncfed.core.types import Work
+from asyncfed.core.record import UNSET, kind_of, to_plain
+from asyncfed.core.types import Strategy, Work
 from asyncfed.delays import ExpectedDurations, LimitsBandwidth, PredictableDelays, expected_durations
 from asyncfed.experiment import Experiment
 from asyncfed.kernels.losses import LEAST_SQUARES, MSE
@@ -199,9 +199,15 @@ def merges_of(run: RecordedRun, num_examples: NDArray[np.int64]) -> Merges:
         clients=np.array([update.client for update in updates], np.int64),
         weights=np.array([update.weight for update in updates], np.float64),
         steps=np.array([step(update.work, int(num_examples[update.client])) for update in updates], np.float64),
-        rules=frozenset(merge.rule for merge in merges if merge.rule is not None),
+        rules=frozenset(merge.rule for merge in merges if merge.rule is not None) | rule_kinds(run.experiment.strategy),
         own_start=any(update.work.start == "own" for update in updates),
     )
+
+
+def rule_kinds(strategy: Strategy) -> frozenset[str]:
+    """The kind of a strategy's rule, if it does anything but the weighted sum of its merges."""
+    rule = getattr(strategy, "rule", UNSET)
+    return frozenset() if rule is UNSET or rule.theorem is not None else frozenset({str(kind_of(type(rule)))})
 
 
 def local_step(work: Work, num_examples: int) -> float:

@@ -10,7 +10,7 @@ import numpy as np
 
 from asyncfed.certificates.merge_rules import RULES, declared_staleness, round_size, server_rule
 from asyncfed.core.errors import ConfigError
-from asyncfed.core.record import UNSET, to_plain
+from asyncfed.core.record import UNSET, kind_of, to_plain
 from asyncfed.core.server import Server
 from asyncfed.core.types import Dispatch, Strategy, Work
 from asyncfed.engine.trajectory import Trajectory
@@ -139,5 +139,12 @@ def _not_covered(experiment: Experiment, rule: ServerRule, work: Work) -> Iterat
         yield "local steps have momentum"
     if work.patience is not UNSET:
         yield "clients may stop early"
+    if work.steps is not UNSET:
+        yield "clients make a number of steps of their own"
+    if work.uplink is not UNSET:
+        yield "clients send what their uplinks make of their changes"
+    vector_rule = getattr(experiment.strategy, "rule", UNSET)
+    if vector_rule is not UNSET and vector_rule.theorem is None:
+        yield f'no theorem covers the rule "{kind_of(type(vector_rule))}"'
     if experiment.churn:
         yield CHURN

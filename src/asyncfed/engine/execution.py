@@ -327,11 +327,12 @@ class Execution:
         self.version, self.updates = version, self.updates + len(arrivals)
         form = {**_form(merge), "info": info} if info else _form(merge)
         if len(arrivals) == 1:
-            ticket, client, weight = arrivals[0].ticket, arrivals[0].client, merge.weights[0]
+            [arrival] = arrivals
+            detail = self._intern(form)
+            self._write(MERGE, arrival.ticket, arrival.client, arrival.weight, merge.keep, detail)
         else:
-            ticket = client = weight = None
-            form = {**form, "tickets": merge.tickets, "weights": merge.weights}
-        self._write(MERGE, ticket, client, weight, merge.keep, self._intern(form))
+            detail = self._intern({**form, "tickets": merge.tickets, "weights": merge.weights})
+            self._write(MERGE, None, None, None, merge.keep, detail)
         for arrival in arrivals:
             dispatch = self.dispatches[arrival.ticket]
             self.ledger.count_merge(arrival.client, staleness_of(dispatch, version - 1))

@@ -46,7 +46,8 @@ class Arrival(NamedTuple):
     @property
     def change(self) -> np.ndarray:
         """The model it ended with, less the one it started from."""
-        return self.model - self.start
+        change: np.ndarray = self.model - self.start
+        return change
 
     def payload(self, merge: Merge) -> np.ndarray:
         """What the merge is about: the model, or the change."""
@@ -71,7 +72,7 @@ class ServerRule(Protocol):
     | `step(memory, params, arrivals, merge, key)` | a merge | the next params, the memory, numbers for the journal |
 
     The arrays of `memory` may be changed in place, or replaced; `params` and what is in arrivals may not. All
-    randomness of `step` comes from `key`. `theorem` names the theorem that covers the rule, None if none does.
+    randomness of `step` comes from `key`. `theorem` says which theorem covers the rule, None if none does.
     """
 
     @property

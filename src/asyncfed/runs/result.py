@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 
 from asyncfed.core.errors import JournalError
+from asyncfed.core.record import to_json
 from asyncfed.experiment import Experiment, stored
 from asyncfed.problems.protocol import Problem
 from asyncfed.store.journal import Journal
+from asyncfed.store.schema import MERGE
 
 
 class RecordedRun:
@@ -100,6 +102,18 @@ class RecordedRun:
     def rounds(self) -> dict[str, np.ndarray]:
         """The account of every round by column: clock (s), energy (J), bytes, staleness, participation."""
         return {name: np.array(values) for name, values in self.journal.columns("rounds").items()}
+
+    @cached_property
+    def merge_info(self) -> dict[str, np.ndarray]:
+        """What the strategy's rule wrote down at each merge, by column, with `version`; empty if it wrote nothing."""
+        if '"rule"' not in to_json(self.header["experiment"]["strategy"]):
+            return {}  # known without reading every event
+        written = [(event.version, event.info) for event in self.journal.event_rows() if event.kind == MERGE]
+        names = dict.fromkeys(name for _, info in written for name in info)
+        if not names:
+            return {}
+        columns = {name: np.array([info.get(name, np.nan) for _, info in written], np.float64) for name in names}
+        return {"version": np.array([version for version, _ in written]), **columns}
 
     @property
     def sha256(self) -> dict[str, str]:

@@ -10,7 +10,8 @@ from typing import Any
 
 from asyncfed.core.record import UNSET, replace
 from asyncfed.core.types import Dispatch, Merge, Report
-from asyncfed.delays import DelayModel, Timing, check_timing
+from asyncfed.delays import DelayModel, LimitsBandwidth, Timing, check_timing
+from asyncfed.delays.work_amount import completed_fraction
 from asyncfed.engine.execution import MergeObserver
 from asyncfed.engine.execution_setup import set_up
 from asyncfed.engine.plan import Checkpoint, Churn, Plan
@@ -121,7 +122,7 @@ class Simulation:
         delays, examples = self._delays, self._examples
         timing_of, watts, finish_compute = delays.timing, delays.watts, delays.finish_compute
         params, late, last = execution.vectors.params, True, None
-        limited = getattr(delays, "limits_bandwidth", False)
+        limited = isinstance(delays, LimitsBandwidth) and delays.limits_bandwidth
 
         def schedule(dispatch: Dispatch) -> None:
             nonlocal late, last
@@ -159,11 +160,10 @@ class Simulation:
             self._training.train([dispatch])
         measured = self._training.measured.get(ticket, {})
         if "steps" in measured:
-            asked = work.count_steps(self._examples[client])
-            timing = replace(timing, compute=timing.compute * (measured["steps"] / asked if asked else 1.0))
-        if getattr(delays, "limits_bandwidth", False):
-            down, up = delays.transfer_seconds(client, *self._bytes(dispatch, measured))
-            timing = replace(timing, download=timing.download + down, upload=timing.upload + up)
+            done = completed_fraction(work, self._examples[client], int(measured["steps"]))
+            timing = replace(timing, compute=timing.compute * done)
+        if isinstance(delays, LimitsBandwidth) and delays.limits_bandwidth:
+            timing = timing.with_transfer(*delays.transfer_seconds(client, *self._bytes(dispatch, measured)))
         return timing
 
     def _bytes(self, dispatch: Dispatch, measured: dict[str, float]) -> tuple[int, int]:

@@ -42,6 +42,10 @@ def run_table(run: ReportedRun, digests: Mapping[str, str] | None = None) -> Tab
             table.add_row(name.replace("_", " "), shown)
     for name, text in _round_lines(run.rounds):
         table.add_row(name, text)
+    for name, values in run.merge_info.items():
+        if name != "version":
+            shown = f"mean {format_number(float(np.nanmean(values)))}, last {format_number(float(values[-1]))}"
+            table.add_row(f"rule: {name.replace('_', ' ')}", shown)
     for name, digest in (digests or {}).items():
         table.add_row(name, digest)
     return table

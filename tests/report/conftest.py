@@ -23,6 +23,8 @@ class MadeRun:
         }
     )
 
+    merge_info: dict[str, np.ndarray] = field(default_factory=dict)
+
     def participation(self):
         return self.merges
 

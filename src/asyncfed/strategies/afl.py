@@ -72,6 +72,7 @@ class AFL(KeepBusy, RuledStrategy, tag_field="kind", tag="afl"):
         sampler: which clients get the next tickets.
         work: what each client is asked to do.
         schedule: how the learning rate follows rounds and delays.
+        rule: how arrivals become the next model; left out, as above. Not with "latest", which has a rule of its own.
 
     >>> AFL(aggregate="mixing", max_staleness=3).when_stale
     'drop'

@@ -10,10 +10,11 @@ from scipy.stats import chisquare
 from asyncfed.core.errors import ProtocolError, StrategyError
 from asyncfed.core.record import Config, Record
 from asyncfed.core.server import Server
-from asyncfed.core.types import Budget, Dispatch, Drop, Merge, Report, Stop, Train, Work
+from asyncfed.core.types import Budget, Cancel, Dispatch, Drop, Merge, Report, Stop, Train, Wake, Work
 from asyncfed.strategies import AFL, FedAsync, FedAvg, FedBuff
 from asyncfed.strategies.samplers import ShuffledCycle, UniformAll
 from asyncfed.strategies.schedules import DelayAware
+from asyncfed.uplinks import ErrorFeedback, TopK
 
 STRATEGIES = [
     AFL(concurrency=3),
@@ -373,6 +374,10 @@ class Answers(Listens):
         ([Drop(0, "a"), Drop(0, "b")], "drops ticket 0, which is not a reported one"),
         ([Train(9, Work())], "trains client 9, which is not here"),
         ([Train(1, Work(start="own")), Train(1, Work(start="own"))], "trains busy client 1 on work that remembers"),
+        ([Cancel(0, "late")], "cancels ticket 0, which is not out"),
+        ([Cancel(7, "late")], "cancels ticket 7, which is not out"),
+        ([Train(1, Work()), Cancel(1, "a"), Cancel(1, "b")], "cancels ticket 1, which is not out"),
+        ([Wake(1.0)], "it needs `on_wake`"),
         (["hello"], "answered 'hello', which is not a Train, Merge, Drop, Cancel, Wake or Stop"),
     ],
 )
@@ -397,3 +402,178 @@ def test_a_strategy_may_stop_the_run():
     server.start()
     assert server.receive(report_of(first(server))) == [Drop(0, "done"), Stop("enough")]
     assert server.stopped == "enough"
+
+
+# ---- timers and cancelled tickets ------------------------------------------------------------------------------------
+
+
+class Scripted(Listens):
+    """Starts client 0 and 1 on `work`; answers reports, losses and timers with what it was made with."""
+
+    work: Work = Work()
+    on_report: tuple = ()
+    when_lost: tuple = ()
+    on_timer: tuple = ()
+
+    def start(self, view):
+        return Heard(), [Train(0, self.work), Train(1, self.work)]
+
+    def on_update(self, state, update, view):
+        return state, self.on_report
+
+    def on_lost(self, state, dispatch, view):
+        return state, self.when_lost
+
+    def on_wake(self, state, number, now, view):
+        return Heard((*state.heard, f"{number} at {now}")), self.on_timer
+
+
+@pytest.mark.parametrize("wake", [Wake(-1.0), Wake(float("inf")), Wake(float("nan")), Wake(1.0, -1)])
+def test_a_timer_that_cannot_be_is_refused(wake):
+    server = Server(Scripted(on_report=[wake]), [1, 1])
+    server.start()
+    with pytest.raises(StrategyError, match="a time of 0 or more seconds and a number of 0 or more"):
+        server.receive(report_of(first(server)))
+
+
+def test_the_strategy_is_woken_with_the_number_and_the_time():
+    server = Server(Scripted(on_report=[Drop(0, "seen"), Wake(2.5, 7)], on_timer=[Stop("enough")]), [1, 1])
+    server.start()
+    assert server.receive(report_of(first(server)))[1] == Wake(2.5, 7)
+    assert server.wake(7, 2.5) == [Stop("enough")]
+    assert server.snapshot()["state"]["heard"] == ("7 at 2.5",)
+    with pytest.raises(ProtocolError, match="the run has stopped"):
+        server.wake(7, 3.0)
+
+
+def test_a_cancelled_client_is_idle_at_once_and_its_late_report_is_refused():
+    server = Server(Scripted(on_timer=[Cancel(0, "too slow"), Train(0, Work())]), [1, 1])
+    given_up, kept = server.start()
+    assert list(server.idle) == []
+    outputs = server.wake(0, 1.0)
+    assert outputs == [Cancel(0, "too slow"), Dispatch(2, 0, 0, Work())]
+    assert (list(server.outstanding), server.in_flight, server.load(0)) == ([kept.ticket, 2], 2, 1)
+    with pytest.raises(ProtocolError, match="twice, or after it was given up"):
+        server.receive(report_of(given_up))
+    with pytest.raises(ProtocolError, match="cannot be lost"):
+        server.lose(given_up.ticket)
+
+
+def test_a_cancelled_client_without_a_new_ticket_may_be_drawn():
+    server = Server(Scripted(on_timer=[Cancel(1, "no longer wanted")]), [1, 1, 1])
+    server.start()
+    server.wake(0, 1.0)
+    assert sorted(server.idle) == [1, 2]
+    assert server.oldest_base == 0
+
+
+def test_only_one_of_a_clients_tickets_is_cancelled():
+    server = Server(Scripted(on_report=[Drop(1, "seen"), Train(0, Work())], on_timer=[Cancel(0, "old")]), [1, 1])
+    server.start()
+    server.receive(report_of(server.outstanding[1]))  # client 0 now holds tickets 0 and 2
+    server.wake(0, 1.0)
+    assert (list(server.outstanding), server.load(0), list(server.idle)) == ([2], 1, [1])
+
+
+def test_a_restored_server_is_woken_and_cancels_as_the_other_does():
+    strategy = Scripted(on_report=[Drop(0, "seen"), Wake(1.0, 3)], on_timer=[Cancel(1, "late"), Train(0, Work())])
+    server = Server(strategy, [1, 1])
+    server.start()
+    server.receive(report_of(first(server)))
+    restored = Server(strategy, [1, 1])
+    restored.restore(json.loads(json.dumps(server.snapshot())))
+    assert restored.wake(3, 1.0) == server.wake(3, 1.0) == [Cancel(1, "late"), Dispatch(2, 0, 0, Work())]
+    assert restored.snapshot() == server.snapshot()
+
+
+# ---- what a client remembers -----------------------------------------------------------------------------------------
+
+REMEMBERING = Work(uplink=(ErrorFeedback(codec=TopK(fraction=0.5)),))
+
+
+class Trains(Listens):
+    """One ticket at a time for client 0, which remembers; reports are merged, or dropped if their duration is 0."""
+
+    work: Work = REMEMBERING
+
+    def start(self, view):
+        return Heard(), [Train(0, self.work)]
+
+    def on_update(self, state, update, view):
+        ticket = update.report.ticket
+        decided = Merge((ticket,), (1.0,)) if update.report.duration else Drop(ticket, "not wanted")
+        return state, [decided, Train(0, self.work)]
+
+    def on_lost(self, state, dispatch, view):
+        return state, [Train(0, self.work)]
+
+    def on_wake(self, state, number, now, view):
+        return state, [*(Cancel(ticket, "again") for ticket in view.outstanding), Train(0, self.work)]
+
+
+def trains(**how):
+    server = Server(Trains(**how), [1])
+    server.start()
+    return server
+
+
+def test_a_ticket_names_the_last_accepted_one():
+    server = trains()
+    assert first(server).memory == -1
+    server.receive(report_of(first(server)))
+    assert first(server).memory == 0
+    server.lose(1)
+    assert first(server).memory == 0  # ticket 2: what was lost is not remembered
+    server.wake(0, 1.0)
+    assert first(server).memory == 0  # ticket 3: nor what was cancelled
+    server.receive(report_of(first(server), duration=0.0))
+    assert first(server).memory == 0  # ticket 4: nor what was dropped
+    server.receive(report_of(first(server)))
+    assert first(server).memory == 4
+
+
+def test_a_dropped_first_ticket_leaves_the_client_without_a_memory():
+    server = trains()
+    server.receive(report_of(first(server), duration=0.0))
+    assert first(server).memory == -1
+
+
+def test_a_client_that_goes_on_from_its_own_model_does_so_also_after_a_drop():
+    server = trains(work=Work(start="own"))
+    server.receive(report_of(first(server), duration=0.0))
+    assert first(server).memory == 0
+
+
+def test_work_that_does_not_remember_names_no_memory():
+    server = trains(work=Work())
+    server.receive(report_of(first(server)))
+    assert first(server).memory is None
+
+
+def test_a_busy_client_is_refused_work_that_remembers():
+    server = Server(Scripted(on_timer=[Train(0, REMEMBERING)]), [1, 1])
+    server.start()
+    with pytest.raises(StrategyError, match="trains busy client 0 on work that remembers"):
+        server.wake(0, 1.0)
+
+
+@given(steps=st.lists(st.sampled_from(["report", "drop", "lose", "cancel", "restore"]), max_size=30))
+@settings(max_examples=40, deadline=None)
+def test_the_memory_is_the_last_merged_ticket_whatever_happens(steps):
+    server, accepted = trains(), -1
+    for step in steps:
+        out = first(server)
+        assert out.memory == accepted
+        if step == "report":
+            server.receive(report_of(out))
+            accepted = out.ticket
+        elif step == "drop":
+            server.receive(report_of(out, duration=0.0))
+        elif step == "lose":
+            server.lose(out.ticket)
+        elif step == "cancel":
+            server.wake(0, 0.0)
+        else:
+            snapshot = json.loads(json.dumps(server.snapshot()))
+            server = Server(Trains(), [1])
+            server.restore(snapshot)

@@ -7,7 +7,7 @@ import pytest
 
 from asyncfed.core.errors import ConfigError
 from asyncfed.core.record import Config, Record
-from asyncfed.core.types import Drop, Merge, Stop, Train, Work
+from asyncfed.core.types import Cancel, Drop, Merge, Stop, Train, Wake, Work
 from asyncfed.delays import (
     Availability,
     Constant,
@@ -77,6 +77,82 @@ class StopsEarly(Sound):
 
 def test_a_strategy_that_stops_by_itself_passes():
     check_strategy(StopsEarly())
+
+
+class Rests(Sound):
+    """Merges what it has collected, and dispatches again, only when its timer comes."""
+
+    @property
+    def state_type(self):
+        return Collected
+
+    def start(self, view):
+        return Collected(), [Wake(1.0), *self.top_up(view)]
+
+    def on_update(self, state, update, view):
+        return Collected((*state.tickets, update.report.ticket)), []
+
+    def on_lost(self, state, dispatch, view):
+        return state, []
+
+    def on_join(self, state, client, view):
+        return state, []
+
+    def on_wake(self, state, number, now, view):
+        tickets = state.tickets
+        merges = [Merge(tickets, (1.0 / len(tickets),) * len(tickets))] if tickets else []
+        return Collected(), [*merges, Wake(1.0), *self.top_up(view)]
+
+
+class Collected(Record):
+    tickets: tuple[int, ...] = ()
+
+
+class Restarts(Sound):
+    """Cancels everything that is out with every merge, and dispatches anew."""
+
+    def on_update(self, state, update, view):
+        restarts = [a for d in view.outstanding.values() for a in (Cancel(d.ticket, "old"), Train(d.client, Work()))]
+        return state, [Merge((update.report.ticket,), (0.5,), 0.5, "model"), *restarts, *self.top_up(view)]
+
+
+class ByANumber(Sound):
+    """Merges only what its rule has measured as small."""
+
+    def on_update(self, state, update, view):
+        if update.report.metrics["distance"] < 0.5:
+            return super().on_update(state, update, view)
+        return state, [Drop(update.report.ticket, "far"), *self.top_up(view)]
+
+
+def test_strategies_with_timers_cancels_and_measurements_pass():
+    check_strategy(Rests())
+    check_strategy(Restarts())
+    check_strategy(ByANumber(), metrics=["distance"])
+
+
+class WakesForEver(Rests):
+    """Goes on setting timers, but dispatches nothing after the start."""
+
+    def on_wake(self, state, number, now, view):
+        _, actions = super().on_wake(state, number, now, view)
+        return Collected(), [action for action in actions if not isinstance(action, Train)]
+
+
+class ForgetsItsTimer(Rests):
+    def on_wake(self, state, number, now, view):
+        _, actions = super().on_wake(state, number, now, view)
+        return Collected(), [action for action in actions if isinstance(action, Merge)]
+
+
+class CancelsWhatCame(Sound):
+    def on_update(self, state, update, view):
+        return state, [Cancel(update.report.ticket, "too late")]
+
+
+class CannotBeWoken(Sound):
+    def start(self, view):
+        return Nothing(), [Wake(1.0), *self.top_up(view)]
 
 
 class HangsAfterLoss(Sound):
@@ -228,10 +304,14 @@ class WithLists(Sound):
 @pytest.mark.parametrize(
     ("broken", "complaint"),
     [
-        (HangsAfterLoss(), "nothing is in flight and"),
+        (HangsAfterLoss(), "nothing is in flight, no timer is set and"),
         (OneForOne(), "dispatches no ticket in place of the lost one"),
         (ForgetsWhoLeft(), "after the leave of ticket .* dispatches no ticket"),
-        (IgnoresJoins(), "joins: nothing is in flight and 1 clients are idle"),
+        (IgnoresJoins(), "joins: nothing is in flight, no timer is set and 1 clients are idle"),
+        (WakesForEver(), "200 timers in a row passed with nothing in flight and 5 clients idle"),
+        (ForgetsItsTimer(), "nothing is in flight, no timer is set and"),
+        (CancelsWhatCame(), "cancels ticket .*, which is not out"),
+        (CannotBeWoken(), "it needs `on_wake`"),
         (MergesTwice(), "which is not a reported, unmerged one"),
         (MergesAndDrops(), "which is not a reported one"),
         (MergesNaN(), "all must be finite"),

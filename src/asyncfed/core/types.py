@@ -275,7 +275,7 @@ class Wake(Record):
 
     Args:
         after: seconds of the run's clock, 0 or more.
-        number: handed to `on_wake`, to tell timers apart.
+        number: handed to `on_wake`, to tell timers apart; 0 or more.
     """
 
     after: float

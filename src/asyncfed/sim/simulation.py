@@ -183,18 +183,26 @@ class Simulation:
     def _cancel(self, dispatch: Dispatch) -> tuple[float, float]:
         """What a ticket has cost so far: seconds since it was sent, and the joules of what was computed till now.
 
-        Its client begins the next ticket at once. Others that wait in its queue keep the times they had.
+        Its client begins its next ticket at once, if it has no other one: those that wait in its queue keep the times
+        they had, and what comes next waits for them.
         """
         ticket, client, now = dispatch.ticket, dispatch.client, self._execution.now
-        arrives, _, duration, energy, lost = next(entry for entry in self._heap if entry[1] == ticket)
+        dispatches, others = self._execution.dispatches, False
+        for entry in self._heap:
+            if entry[1] == ticket:
+                arrives, _, duration, energy, lost = entry
+            elif not others and entry[1] in dispatches:
+                others = dispatches[entry[1]].client == client
         timing = self._delays.timing(client, ticket, dispatch.work, self._examples[client])
         timing = self._refine(dispatch, timing, late=True)
-        begin = arrives - duration + (0.0 if lost else timing.download)
-        computing = max(duration - timing.download - timing.upload, 0.0)
-        share = min(max((now - begin) / computing, 0.0), 1.0) if computing > 0 else float(now >= begin)
-        self._free_at.pop(client, None)
+        sent = arrives - duration
+        computing = timing.compute if lost else max(duration - timing.download - timing.upload, 0.0)
+        computed = now - (sent + timing.download)
+        share = min(max(computed / computing, 0.0), 1.0) if computing > 0 else float(computed >= 0)
+        if not others:
+            self._free_at.pop(client, None)
         self._training.measured.pop(ticket, None)
-        return max(now - (arrives - duration), 0.0), energy * share
+        return max(now - sent, 0.0), energy * share
 
     def _apply_churn(self, churn: Churn) -> None:
         if churn.event == "join":

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import json
 import pickle
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from heapq import heappop, heappush
 from typing import Any, NamedTuple
 
 from asyncfed.core.errors import ConfigError
 from asyncfed.core.random import Stream, draw_key, purpose_key
 from asyncfed.core.server import Server
-from asyncfed.core.types import Dispatch, Output, Report, Strategy
+from asyncfed.core.types import Dispatch, Output, Report, Strategy, Wake
 
 ARRIVALS_ALLOWED = 200
-"""So many arrivals may pass before a strategy must have merged something, and merged or dropped each report."""
+"""So many arrivals may pass before a strategy must have merged something, and merged or dropped each report.
+
+As many timers may pass while nothing is in flight.
+"""
+TIMER_CHANCE = 0.25
+"""How likely the next timer comes before the next arrival."""
 
 
 class Conditions(NamedTuple):
@@ -38,18 +44,24 @@ CONDITIONS = (
 )
 
 
-def check_strategy(strategy: Strategy, num_clients: int = 5, seed: int = 0) -> None:
+def check_strategy(strategy: Strategy, num_clients: int = 5, seed: int = 0, metrics: Sequence[str] = ()) -> None:
     """Drive a strategy through randomised schedules and refuse it unless it can be simulated, deployed and resumed.
 
     It must be a frozen value (hashable, equal to its pickled copy, unchanged by a run); decide the same when given the
     same; go on identically from a snapshot that went through JSON; never break the server's rules (a ticket is merged
-    or dropped once, with finite weights); never rest while clients are idle and nothing is in flight; recover from the
-    loss of any ticket and the leave of any client; and refuse, in `check`, more tickets than there are clients.
+    or dropped once, with finite weights; only a ticket that is out is cancelled); never rest while clients are idle,
+    nothing is in flight and no timer is set; recover from the loss of any ticket and the leave of any client; and
+    refuse, in `check`, more tickets than there are clients.
+
+    Timers (`Wake`) come in the order of their times, anywhere among the arrivals: never early, and sometimes late, as
+    in a live run. Tickets that the strategy cancelled are not reported.
 
     Args:
         strategy: what is checked.
         num_clients: how many clients it is driven with, 1 or more.
         seed: of the schedules.
+        metrics: names of numbers that the strategy decides by, such as those its rule measures; every report has them,
+            each drawn from 0 to 1.
 
     Raises:
         AssertionError: it says what is wrong and when it happened.
@@ -59,14 +71,14 @@ def check_strategy(strategy: Strategy, num_clients: int = 5, seed: int = 0) -> N
         strategy.check(num_clients)
     for number, conditions in enumerate(CONDITIONS):
         key = draw_key(purpose_key(seed, "check_strategy"), number, 0)
-        first = _Drive(strategy, num_clients, key).through(conditions)
-        again = _Drive(strategy, num_clients, key).through(conditions)
+        first = _Drive(strategy, num_clients, key, metrics).through(conditions)
+        again = _Drive(strategy, num_clients, key, metrics).through(conditions)
         _expect_same(first, again, f"{conditions.name}: run twice on the same inputs")
-        resumed = _Drive(copy, num_clients, key).through(conditions, interrupt_every=7)
+        resumed = _Drive(copy, num_clients, key, metrics).through(conditions, interrupt_every=7)
         _expect_same(first, resumed, f"{conditions.name}: resumed from snapshots, with a pickled copy of the strategy")
     for ticket in range(2 * num_clients):
         for failure in ("loss", "leave"):
-            _Drive(strategy, num_clients, draw_key(seed, ticket, 0)).recovers_from(failure, ticket)
+            _Drive(strategy, num_clients, draw_key(seed, ticket, 0), metrics).recovers_from(failure, ticket)
     assert strategy == copy, "the strategy changed while it was driven; its state must go in and come out instead."
     _expect_refusal_of_too_few_clients(strategy, num_clients)
 
@@ -122,8 +134,9 @@ def _blame(when: str) -> Iterator[None]:
 class _Drive:
     """One server under one schedule. All choices come from `key` and from what the server can be seen to do."""
 
-    def __init__(self, strategy: Strategy, num_clients: int, key: int) -> None:
+    def __init__(self, strategy: Strategy, num_clients: int, key: int, metrics: Sequence[str]) -> None:
         self._strategy = strategy
+        self._metrics = metrics
         self._examples = [3 * client + 1 for client in range(num_clients)]
         self._key = key
         self._chance = Stream(key)
@@ -131,6 +144,8 @@ class _Drive:
         self._arrivals = 0
         self._arrival_of: dict[int, int] = {}
         self._now = 0.0
+        self._timers: list[tuple[float, int, int]] = []  # when, in which order they were set, number
+        self._timers_set = self._timers_in_a_row = 0
         self._server = Server(strategy, self._examples, seed=key)
         self._log: list[Any] = []
         self._put_in("start", self._server.start)
@@ -150,9 +165,8 @@ class _Drive:
         server = self._server
         most = len(server.outstanding)
         while ticket not in server.outstanding:
-            if server.stopped is not None or self._arrivals >= ARRIVALS_ALLOWED:
+            if server.stopped is not None or self._arrivals >= ARRIVALS_ALLOWED or not self._go_on():
                 return
-            self._arrive()
             most = max(most, len(server.outstanding))
         client, version = server.outstanding[ticket].client, server.version
         if failure == "leave":
@@ -162,13 +176,10 @@ class _Drive:
         wanted = min(most, len(server.clients))
         most_since = len(server.outstanding)
         for _ in range(ARRIVALS_ALLOWED):
-            if (
-                server.stopped is not None
-                or not server.outstanding
-                or (server.version > version and most_since >= wanted)
-            ):
+            if server.stopped is not None or (server.version > version and most_since >= wanted):
                 return
-            self._arrive()
+            if not self._go_on():
+                return
             most_since = max(most_since, len(server.outstanding))
         assert server.version > version, (
             f"after the {failure} of ticket {ticket}, {ARRIVALS_ALLOWED} arrivals brought no merge."
@@ -194,6 +205,8 @@ class _Drive:
         elif conditions.join <= draw < conditions.join + conditions.leave:
             client = here[chance.below(len(here))]
             self._put_in(f"client {client} leaves", lambda: server.leave(client))
+        elif self._timer_is_next():
+            self._wake()
         elif server.outstanding:
             self._finish_one(conditions)
 
@@ -213,6 +226,30 @@ class _Drive:
         else:
             self._arrive(ticket)
 
+    def _go_on(self) -> bool:
+        """The next timer or an arrival; False if there is neither."""
+        if self._timer_is_next():
+            self._wake()
+        elif self._server.outstanding:
+            self._arrive()
+        else:
+            return False
+        return True
+
+    def _timer_is_next(self) -> bool:
+        return bool(self._timers) and (not self._server.outstanding or self._chance.unit() < TIMER_CHANCE)
+
+    def _wake(self) -> None:
+        """The timer that was to come first, at its time, or at once if that is past."""
+        due, _, number = heappop(self._timers)
+        self._now = max(self._now, due)
+        self._timers_in_a_row = 0 if self._server.outstanding else self._timers_in_a_row + 1
+        assert self._timers_in_a_row <= ARRIVALS_ALLOWED, (
+            f"{ARRIVALS_ALLOWED} timers in a row passed with nothing in flight and {len(self._server.clients)} clients "
+            "idle. Dispatch tickets in on_wake."
+        )
+        self._put_in(f"timer {number} at {self._now:g} s", lambda: self._server.wake(number, self._now))
+
     def _join(self, client: int) -> None:
         self._put_in(f"client {client} joins", lambda: self._server.join(client, self._examples[client]))
 
@@ -228,20 +265,27 @@ class _Drive:
         self._now += self._chance.below(2)
         self._arrivals += 1
         self._arrival_of[ticket] = self._arrivals
-        report = Report(ticket, client, self._now, duration, self._examples[client])
+        numbers = {name: self._chance.unit() for name in self._metrics} or None
+        report = Report(ticket, client, self._now, duration, self._examples[client], numbers)
         self._put_in(f"ticket {ticket} is reported by client {client}", lambda: self._server.receive(report))
 
     # ---- what must hold after every step -------------------------------------------------------------------------
 
     def _put_in(self, what: str, deliver: Callable[[], list[Output]]) -> None:
         with _blame(f"step {len(self._log)}, {what}"):
-            self._log.append((what, deliver()))
+            outputs = deliver()
+        self._log.append((what, outputs))
+        for output in outputs:
+            if isinstance(output, Wake):
+                heappush(self._timers, (self._now + output.after, self._timers_set, output.number))
+                self._timers_set += 1
         server = self._server
         if server.stopped is not None:
             return
-        assert server.outstanding or not len(server.clients), (
-            f"step {len(self._log) - 1}, {what}: nothing is in flight and {len(server.clients)} clients are idle, "
-            "so nothing will ever happen again. Dispatch tickets whenever work is lost, or a client joins."
+        assert server.outstanding or self._timers or not len(server.clients), (
+            f"step {len(self._log) - 1}, {what}: nothing is in flight, no timer is set and {len(server.clients)} "
+            "clients are idle, so nothing will ever happen again. Dispatch tickets whenever work is lost, or a client "
+            "joins."
         )
         for ticket in server.waiting:
             age = self._arrivals - self._arrival_of[ticket]

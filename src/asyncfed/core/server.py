@@ -211,9 +211,7 @@ class Server:
                 outputs.append(action)
             elif isinstance(action, Wake):
                 if not 0.0 <= action.after < inf or action.number < 0 or not hasattr(self.strategy, "on_wake"):
-                    raise self._fault(
-                        f"answered {action!r}; it needs `on_wake`, a time of 0 or more seconds and a number of 0 or more"
-                    )
+                    raise self._fault(f"answered {action!r}; it needs `on_wake`, and a time and a number of at least 0")
                 outputs.append(action)
             elif isinstance(action, Stop):
                 return outputs + self._stop(action.reason)

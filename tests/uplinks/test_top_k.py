@@ -64,5 +64,5 @@ def bad_messages():
 
 @pytest.mark.parametrize("message", list(bad_messages()))
 def test_an_impossible_message_is_refused(message):
-    with pytest.raises(ValueError, match=r"indices"):
+    with pytest.raises(ValueError, match=r"indices|values"):
         TopK(fraction=0.4).decode(message, 5, np.dtype(np.float64))

@@ -2,8 +2,10 @@
 
 from asyncfed.rules.adagrad import Adagrad
 from asyncfed.rules.adam import Adam
+from asyncfed.rules.clipped import Clipped
 from asyncfed.rules.mean import Mean
 from asyncfed.rules.momentum import Momentum
+from asyncfed.rules.noised import Noised
 from asyncfed.rules.optimised import Optimised
 from asyncfed.rules.optimiser import Optimiser
 from asyncfed.rules.protocol import Arrival, Rule, ServerRule
@@ -16,8 +18,10 @@ __all__ = [
     "Adagrad",
     "Adam",
     "Arrival",
+    "Clipped",
     "Mean",
     "Momentum",
+    "Noised",
     "Optimised",
     "Optimiser",
     "Rule",

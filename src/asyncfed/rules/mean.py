@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import inf
 
 import numpy as np
 
@@ -30,6 +31,11 @@ class Mean(Rule, Config, tag_field="kind", tag="mean"):
     def theorem(self) -> str:
         """What covers the strategy without a rule covers it with this one."""
         return "as without a rule"
+
+    @property
+    def change_bound(self) -> float:
+        """Any length."""
+        return inf
 
     def step(
         self, memory: Arrays, params: np.ndarray, arrivals: Sequence[Arrival], merge: Merge, key: int

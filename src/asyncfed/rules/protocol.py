@@ -103,6 +103,11 @@ class Rule:
         """No: the next model follows from the arrivals. In live runs noise is drawn from the machine's own entropy."""
         return False
 
+    @property
+    def change_bound(self) -> float | None:
+        """How long a change may be in the weighted sum that the rule makes of a merge; None: it makes no such sum."""
+        return None
+
     def check(self, work: Work) -> None:
         """Any work will do."""
 

@@ -67,6 +67,16 @@ def decode_message(
     return change
 
 
+def take(message: Arrays, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray:
+    """An array of a message. Raises ValueError if it is missing, or not of this shape and type."""
+    array = message.get(name)
+    if not isinstance(array, np.ndarray):
+        raise ValueError(f'it has no array "{name}"')
+    if array.shape != shape or array.dtype != dtype:
+        raise ValueError(f'"{name}" holds {array.dtype} of shape {array.shape}; {dtype} of shape {shape} is due')
+    return array
+
+
 def declared_size(uplinks: Sequence[Uplink], num_params: int, itemsize: int) -> int | None:
     """The bytes of a message, as far as they are known before training."""
     if any(uplink.size(num_params, itemsize) is None for uplink in uplinks):

@@ -9,7 +9,7 @@ import numpy as np
 from asyncfed.core.errors import ConfigError
 from asyncfed.core.record import Config
 from asyncfed.registry import register
-from asyncfed.uplinks.chain import Arrays
+from asyncfed.uplinks.chain import Arrays, take
 
 INDEX = np.dtype("<u4")
 
@@ -57,9 +57,8 @@ class TopK(Config, tag_field="kind", tag="top_k"):
 
     def decode(self, message: Arrays, num_params: int, dtype: np.dtype[Any]) -> np.ndarray:
         """The change with zeros where nothing was sent."""
-        indices, values, k = message["indices"], message["values"], self.count(num_params)
-        if indices.shape != (k,) or values.shape != (k,) or indices.dtype != INDEX or values.dtype != dtype:
-            raise ValueError(f"{indices.shape} indices and {values.shape} values were sent; {k} of each are due")
+        k = self.count(num_params)
+        indices, values = take(message, "indices", (k,), INDEX), take(message, "values", (k,), dtype)
         if k and (int(indices[-1]) >= num_params or np.any(indices[1:] <= indices[:-1])):
             raise ValueError(f"its indices must increase and be below {num_params}")
         change = np.zeros(num_params, dtype)

@@ -1,0 +1,47 @@
+"""The Euclidean norm of a change, and clipping to it: the same at a client and at the server."""
+
+from __future__ import annotations
+
+from math import inf
+
+import numpy as np
+
+from asyncfed.core.errors import ConfigError
+
+
+def l2_norm(vector: np.ndarray) -> float:
+    """The Euclidean norm, added up in double precision, also where its square is beyond the largest float.
+
+    >>> l2_norm(np.array([3.0, 4.0], np.float32))
+    5.0
+    """
+    wide = vector.astype(np.float64)
+    with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+        norm = float(np.sqrt(np.add.reduce(wide * wide)))
+        if norm == inf or norm < 1e-150:
+            scale = float(np.abs(wide).max(initial=0.0))
+            if 0.0 < scale < inf:
+                wide /= scale
+                norm = scale * float(np.sqrt(np.add.reduce(wide * wide)))
+    return norm
+
+
+def clip_to_norm(change: np.ndarray, limit: float) -> np.ndarray:
+    """`change * min(1, limit / |change|)`: itself, if it is within the limit. Longer than it only by rounding."""
+    norm = l2_norm(change)
+    if norm <= limit:
+        return change
+    with np.errstate(invalid="ignore"):  # what is infinite becomes NaN, not something that looks sound
+        clipped: np.ndarray = (change.astype(np.float64) / norm * limit).astype(change.dtype)
+    return clipped
+
+
+def exceeds(change: np.ndarray, limit: float) -> bool:
+    """Whether it is longer than clipping to this norm can leave it, rounding included."""
+    return l2_norm(change) > limit * (1.0 + 64.0 * float(np.finfo(change.dtype).eps))
+
+
+def check_norm(name: str, value: float) -> None:
+    """Refuse a norm that is no finite number above 0."""
+    if not 0.0 < value < inf:
+        raise ConfigError(f"{name} is {value}; it must be a positive number.")

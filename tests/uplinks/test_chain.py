@@ -1,4 +1,4 @@
-"""Uplinks one after another: only the last one's message is sent, each sees what the one before leaves of the change."""
+"""Uplinks one after another: only the last message is sent, each sees what the one before leaves of the change."""
 
 import numpy as np
 import pytest

@@ -127,6 +127,16 @@ def test_where_there_is_no_minimiser_a_model_is_trained_alone(labelled):
     assert run.clients.alone_description.startswith("trained for")
 
 
+def test_alone_it_makes_as_many_steps_as_it_was_merged_for():
+    work = Work(steps=5, batch_size=16, learning_rate=0.01)
+    base = af.presets.svm(rounds=12, strategy="fedasync", num_clients=12)
+    run = af.run(af.replace(base, strategy=af.replace(base.strategy, work=work)))
+    steps = round(5 * run.participation().mean())
+    assert steps > 5
+    per_epoch = -(-run.problem.num_examples // 16)
+    assert run.clients["alone_epochs"].tolist() == (-(-steps // per_epoch)).tolist()
+
+
 def test_the_optimum_of_a_client_is_that_of_a_federation_of_one(two_worlds):
     x, y = two_worlds.clients.client(5)
     alone = af.problems.Linear(Clients.from_lists([x], [y]))

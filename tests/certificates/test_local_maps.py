@@ -60,5 +60,9 @@ def test_bounds_on_the_maps_of_a_smooth_loss():
     (one,) = local_maps.bounded_maps(problem, tickets_of(work, 1), best, (4.0, 0.5), threads=1)
     assert one.contraction == pytest.approx((1 - 0.01 * 0.5) ** 2)
     assert one.lipschitz == pytest.approx(4.0 * (1 - one.contraction) / 0.5)
+    (counted,) = local_maps.bounded_maps(
+        problem, tickets_of(af.replace(work, epochs=9, steps=3), 1), best, (4.0, 0.5), threads=1
+    )
+    assert counted.contraction == pytest.approx((1 - 0.01 * 0.5) ** 3)
     steep = af.Work(epochs=2, batch_size=1000, learning_rate=0.5)
     assert local_maps.bounded_maps(problem, tickets_of(steep, 1), best, (4.0, 0.5), threads=1) is None

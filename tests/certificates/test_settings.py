@@ -8,6 +8,7 @@ from asyncfed.certificates.settings import planned_work, schedule_of, setting_of
 from asyncfed.core.errors import ConfigError
 from asyncfed.core.types import Train
 from asyncfed.engine.trajectory import MergedStep, MergedTicket, Trajectory
+from asyncfed.uplinks import TopK
 
 ROWS = np.array([40, 40, 25])
 
@@ -24,6 +25,15 @@ def test_steps_and_batches_follow_from_the_rows(small_experiment):
 def test_rates_that_decay_within_a_ticket_shape_it(small_experiment):
     work = af.Work(epochs=2, batch_size=20, learning_rate=0.01, decay=1.0)
     assert setting_of(small_experiment(work=work), ROWS[:2]).rates == pytest.approx([0.01, 0.01, 0.005, 0.005])
+
+
+def test_so_many_steps_are_those_of_every_client(small_experiment):
+    work = af.Work(steps=7, batch_size=16, learning_rate=0.01)
+    setting = setting_of(small_experiment(work=work), ROWS)
+    assert (setting.epochs, setting.fewest_steps, setting.most_steps) == (4, 7, 7)
+    assert setting.shape.tolist() == [1.0] * 7
+    falling = af.replace(work, decay=1.0)
+    assert setting_of(small_experiment(work=falling), ROWS[:2]).shape == pytest.approx([1, 1, 1, 0.5, 0.5, 0.5, 1 / 3])
 
 
 def test_budgets_become_versions(small_experiment):
@@ -56,6 +66,7 @@ def test_why_rates_change(small_experiment, schedule, why):
         ({"momentum": 0.5}, "momentum"),
         ({"patience": 2}, "stop early"),
         ({"start": "own"}, "own models"),
+        ({"uplink": (TopK(),)}, "uplinks"),
     ],
 )
 def test_local_work_that_no_bound_covers(small_experiment, work, reason):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from asyncfed.core.errors import ConfigError
-from asyncfed.core.record import Config, Record
+from asyncfed.core.record import UNSET, Config, Record, replace
 from asyncfed.core.types import Cancel, Drop, Merge, Stop, Train, Wake, Work
 from asyncfed.delays import (
     Availability,
@@ -398,9 +398,80 @@ class WrongDtype(Linear):
         return super().init(seed, client, how).astype(np.float16)
 
 
+class IgnoresCorrections(Linear):
+    def local_train_many(self, jobs, threads=1):
+        return super().local_train_many(jobs._replace(corrections=None), threads)
+
+
+class ForgetsTheRate(Linear):
+    def local_train_many(self, jobs, threads=1):
+        trained = super().local_train_many(jobs._replace(corrections=None), threads)
+        return trained if jobs.corrections is None else trained - jobs.corrections
+
+
+class IgnoresSteps(Linear):
+    def local_train_many(self, jobs, threads=1):
+        done, works = jobs.steps_done, [replace(work, steps=UNSET) for work in jobs.works]
+        trained = super().local_train_many(jobs._replace(works=works), threads)
+        if done is not None:
+            done[:] = [w.count_steps(int(self.num_examples[c])) for w, c in zip(jobs.works, jobs.clients, strict=True)]
+        return trained
+
+
+class WholeEpochs(Linear):
+    """Rounds the steps up to whole epochs."""
+
+    def local_train_many(self, jobs, threads=1):
+        def rounded(work, client):
+            if work.steps is UNSET:
+                return work
+            per_epoch = -(-int(self.num_examples[client]) // work.batch_size)
+            return replace(work, steps=-(-work.steps // per_epoch) * per_epoch)
+
+        works = [rounded(work, client) for work, client in zip(jobs.works, jobs.clients, strict=True)]
+        trained = super().local_train_many(jobs._replace(works=works), threads)
+        if jobs.steps_done is not None:
+            jobs.steps_done[:] = [
+                w.count_steps(int(self.num_examples[c])) for w, c in zip(jobs.works, jobs.clients, strict=True)
+            ]
+        return trained
+
+
+class DoesNotCount(Linear):
+    def local_train_many(self, jobs, threads=1):
+        return super().local_train_many(jobs._replace(steps_done=None), threads)
+
+
+class Miscounts(Linear):
+    def local_train_many(self, jobs, threads=1):
+        trained = super().local_train_many(jobs, threads)
+        if jobs.steps_done is not None:
+            jobs.steps_done[:] = 1
+        return trained
+
+
+class RefusesBoth(Linear):
+    """Without corrections and steps, and says so."""
+
+    def local_train_many(self, jobs, threads=1):
+        if jobs.corrections is not None or any(work.steps is not UNSET for work in jobs.works):
+            raise ConfigError("neither corrections nor steps are known here.")
+        return super().local_train_many(jobs, threads)
+
+
+def test_a_problem_may_refuse_corrections_and_steps():
+    check_problem(RefusesBoth(Rows(), loss="logistic", l2=0.5))
+
+
 @pytest.mark.parametrize(
     ("kind", "complaint"),
     [
+        (IgnoresCorrections, r"ignores jobs\.corrections.*or raise a ConfigError"),
+        (ForgetsTheRate, r"the correction .* of param 0 moved it by .*moves it by"),
+        (IgnoresSteps, r"work\.steps is ignored.*Make exactly work\.steps mini-batch steps"),
+        (WholeEpochs, r"ends where it does after .* the last epoch has to be cut short"),
+        (DoesNotCount, r"ignores jobs\.steps_done.*fill it with the number of mini-batch steps"),
+        (Miscounts, r"steps_done says \[1, 1, 1, 1\], but"),
         (TrainsInPlace, "local_train changed the params it was given"),
         (TrainsOnOwnLuck, "local_train is not repeatable"),
         (OtherInABatch, "local_train_many with 1 threads differs"),

@@ -9,7 +9,8 @@ import numpy as np
 from asyncfed.analysis.client_table import ClientTable, worst_tenth
 from asyncfed.core.errors import DataError
 from asyncfed.core.random import draw_key, purpose_key
-from asyncfed.core.record import replace
+from asyncfed.core.record import UNSET, replace
+from asyncfed.core.types import Work
 from asyncfed.experiment import Experiment
 from asyncfed.problems.protocol import Jobs, Problem, ScoringProblem, as_scoring_problem
 from asyncfed.store.events import Event, recorded_merges
@@ -78,7 +79,7 @@ def train_alone(
     Of more than MOST_OPTIMA clients, all are trained.
     """
     work = experiment.strategy.work
-    epochs = max(work.epochs, round(work.epochs * float(merges.mean())))
+    often = max(1.0, float(merges.mean()))
     own: dict[int, np.ndarray | None] = {}
     if problem.num_clients <= MOST_OPTIMA:
         own = {client: _optimum(problem, client) for client in range(problem.num_clients)}
@@ -87,14 +88,21 @@ def train_alone(
     if left:
         key = purpose_key(experiment.seed, "alone")
         keys = [draw_key(key, client, 0) for client in left]
-        longer = replace(work, epochs=epochs, proximal=0.0, start="server")
+        longer = replace(work, epochs=round(work.epochs * often), proximal=0.0, start="server")
+        if work.steps is not UNSET:
+            longer = replace(longer, steps=round(work.steps * often))
         models[left] = problem.local_train_many(Jobs(models[left], left, [longer] * len(left), keys), threads)
     for client, model in own.items():
         if model is not None:
             models[client] = model
     spent = np.zeros(problem.num_clients, np.int64)
-    spent[left] = epochs
+    spent[left] = [_epochs(longer, int(problem.num_examples[client])) for client in left]
     return models, spent
+
+
+def _epochs(work: Work, num_examples: int) -> int:
+    """Epochs that are begun."""
+    return -(-work.count_steps(num_examples) // -(-num_examples // work.batch_size))
 
 
 def _optimum(problem: ScoringProblem, client: int) -> np.ndarray | None:

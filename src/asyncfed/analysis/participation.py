@@ -18,6 +18,7 @@ from asyncfed.kernels.losses import LEAST_SQUARES, MSE
 from asyncfed.problems.linear import Linear
 from asyncfed.problems.objective import Objective
 from asyncfed.problems.protocol import Problem
+from asyncfed.problems.step_rates import step_rates
 from asyncfed.runs.result import RecordedRun
 from asyncfed.store.events import recorded_merges
 from asyncfed.strategies import Dispatching, Sampler
@@ -211,13 +212,12 @@ def rule_kinds(strategy: Strategy) -> frozenset[str]:
 
 
 def local_step(work: Work, num_examples: int) -> float:
-    """Σ of the learning rates of all mini-batches: batches · learning_rate · Σ_e (e + 1)^−decay.
+    """Σ of the learning rates of all mini-batches: Σ_i learning_rate / (e_i + 1)^decay, in epoch e_i.
 
     >>> local_step(Work(epochs=2, batch_size=4, learning_rate=0.5), num_examples=10)
     3.0
     """
-    batches = -(-num_examples // work.batch_size)
-    return float(batches * work.learning_rate * np.sum(np.arange(1, work.epochs + 1) ** -float(work.decay)))
+    return float(step_rates(work, num_examples).sum())
 
 
 def _strong_convexity(objective: Objective, at: NDArray[Any]) -> float:

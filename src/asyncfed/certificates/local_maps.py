@@ -13,6 +13,7 @@ import numpy as np
 
 from asyncfed.engine.trajectory import MergedTicket
 from asyncfed.problems.protocol import Jobs, Problem
+from asyncfed.problems.step_rates import step_rates
 from asyncfed.theory.pathwise import TicketMap
 
 AT_ONCE = 4096
@@ -55,20 +56,13 @@ def bounded_maps(
             _train_from(problem, some, optimum[None].astype(problem.dtype), threads)[:, 0] - optimum, axis=1
         )
         for ticket, offset in zip(some, offsets, strict=True):
-            rates = _rates(problem, ticket)
+            rates = step_rates(ticket.work, int(problem.num_examples[ticket.client]))
             if rates.max() > 2.0 / (smoothness + convexity):
                 return None
             shrink = float(np.prod(1.0 - rates * convexity))
             stretch = smoothness * float(rates.sum()) if not convexity else smoothness * (1.0 - shrink) / convexity
             maps.append(TicketMap(shrink, min(stretch, 1.0 + shrink), float(offset)))
     return maps
-
-
-def _rates(problem: Problem, ticket: MergedTicket) -> np.ndarray:
-    """λ_i of every local step of a ticket."""
-    work = ticket.work
-    per_epoch = -(-int(problem.num_examples[ticket.client]) // work.batch_size)
-    return np.repeat(work.learning_rate * (np.arange(work.epochs) + 1.0) ** -work.decay, per_epoch)
 
 
 def _train_from(problem: Problem, tickets: Sequence[MergedTicket], points: np.ndarray, threads: int) -> np.ndarray:

@@ -130,7 +130,9 @@ def _maps(
     tickets = [k for step in path.steps for k in step.tickets]
     assert found.optimum is not None
     if problem.model.loss in ("least_squares", "mse"):
-        rows = float(sum(int(problem.num_examples[k.client]) * k.work.epochs for k in tickets))
+        sizes = [int(problem.num_examples[k.client]) for k in tickets]
+        each = zip(tickets, sizes, strict=True)
+        rows = float(sum(k.work.count_steps(size) * min(k.work.batch_size, size) for k, size in each))
         if rows * 2 * problem.num_params * (problem.num_params + 1) > MOST_MULTIPLICATIONS:
             return None
         maps: list[TicketMap] | None = exact_maps(problem, tickets, found.optimum, threads)

@@ -26,9 +26,9 @@ def setting_of(experiment: Experiment, num_examples: np.ndarray) -> Setting:
     work = planned_work(strategy, num_examples, experiment.seed)
     schedule = schedule_of(strategy)
     steps_per_epoch = -(-num_examples // work.batch_size)
-    epochs = work.epochs
     decay = 0.5 if schedule.get("over") == "epoch" else work.decay
-    decays = (np.arange(epochs) + 1.0) ** -decay
+    fewest, most = (work.count_steps(int(rows)) for rows in (num_examples.min(), num_examples.max()))
+    epochs = work.epochs if work.steps is UNSET else -(-work.steps // int(steps_per_epoch.min()))
     rule = server_rule(strategy, same_sizes=bool((num_examples == num_examples[0]).all()))
     if rule.form == "latest":  # an arrival replaces one of as many models in the mean
         rule = replace(rule, server_step=1.0 / len(num_examples))
@@ -40,13 +40,13 @@ def setting_of(experiment: Experiment, num_examples: np.ndarray) -> Setting:
         round_size=size,
         learning_rate=work.learning_rate,
         epochs=epochs,
-        fewest_steps=int(epochs * steps_per_epoch.min()),
-        most_steps=int(epochs * steps_per_epoch.max()),
+        fewest_steps=fewest,
+        most_steps=most,
         batches=_batches(num_examples, work.batch_size),
         batch_size=work.batch_size,
         num_versions=None if rounds is None else -(-rounds * size // rule.cohort_size),
         num_rounds=rounds,
-        shape=np.repeat(decays, int(steps_per_epoch.max())),
+        shape=np.asarray((np.arange(most) // int(steps_per_epoch.max()) + 1.0) ** -decay, np.float64),
         changing_rate=_why_rates_change(schedule),
         decay_over_rounds=schedule.get("over") == "round",
         declared_staleness=declared_staleness(strategy),

@@ -68,7 +68,7 @@ class LateTraining:
                 last, counted, uplinked = work, counted or ends_early(work), uplinked or work.uplink is not UNSET
         copies = np.concatenate(starts).reshape(len(starts), -1)
         counts = np.zeros(len(works), np.int64) if counted else None
-        jobs = Jobs(copies, clients, works, keys, True, self._corrections(dispatches, copies), counts)
+        jobs = Jobs(copies, clients, works, keys, True, sent_corrections(self._rule, dispatches, copies), counts)
         models = self._problem.local_train_many(jobs, self._threads)
         for dispatch, model in zip(dispatches, models, strict=True):
             trained[dispatch.ticket] = model
@@ -97,18 +97,19 @@ class LateTraining:
         if declared_size(uplinks, start.size, start.itemsize) is None:
             self.measured.setdefault(ticket, {})["bytes"] = float(message_size(message))
 
-    def _corrections(self, dispatches: Sequence[Dispatch], like: np.ndarray) -> np.ndarray | None:
-        """What was sent along with each ticket to be added to its gradients; None if nothing was."""
-        if self._rule is None:
-            return None
-        corrections = [self._rule.sent_with(dispatch.ticket).get("correction") for dispatch in dispatches]
-        if all(correction is None for correction in corrections):
-            return None
-        rows = np.zeros_like(like)
-        for row, correction in zip(rows, corrections, strict=True):
-            if correction is not None:
-                row[:] = correction
-        return rows
+
+def sent_corrections(rule: RuleRun | None, dispatches: Sequence[Dispatch], like: np.ndarray) -> np.ndarray | None:
+    """What was sent along with each ticket to be added to its gradients; None if nothing was."""
+    if rule is None:
+        return None
+    corrections = [rule.sent_with(dispatch.ticket).get("correction") for dispatch in dispatches]
+    if all(correction is None for correction in corrections):
+        return None
+    rows = np.zeros_like(like)
+    for row, correction in zip(rows, corrections, strict=True):
+        if correction is not None:
+            row[:] = correction
+    return rows
 
 
 def ends_early(work: Work) -> bool:

@@ -13,6 +13,7 @@ import numpy as np
 from asyncfed.core.random import draw_key
 from asyncfed.core.types import Merge
 from asyncfed.engine.execution import Execution
+from asyncfed.engine.training import sent_corrections
 from asyncfed.problems.protocol import Jobs, Problem
 
 
@@ -35,6 +36,7 @@ class DriftMeter:
             [d.client for d in dispatches],
             [d.work for d in dispatches],
             [draw_key(self._train_key, d.client, d.ticket) for d in dispatches],
+            corrections=sent_corrections(self._execution.rule, dispatches, starts),
         )
         steps, sums, squares = self._problem.local_path_moments(jobs, self._threads)
         gaps = starts.astype(np.float64) - vectors.params

@@ -7,6 +7,7 @@ import numpy as np
 from asyncfed.core.random import draw_key, purpose_key
 from asyncfed.core.types import Work
 from asyncfed.problems.protocol import Jobs, Problem
+from asyncfed.testing.step_check import check_corrections, check_steps
 
 
 def check_problem(problem: Problem, seed: int = 0) -> None:
@@ -14,7 +15,9 @@ def check_problem(problem: Problem, seed: int = 0) -> None:
 
     Training must be repeatable, leave the params it was given alone, and be the same to the last bit alone, in a batch
     and on several threads; the objective must be the mean of the clients' losses, and the gradient the slope of a
-    client's loss wherever that loss is smooth.
+    client's loss wherever that loss is smooth. Corrections must shift the gradient of every step, `work.steps` must be
+    the number of steps, and `steps_done` must be filled in. A problem that cannot do one of these says so by a
+    `ConfigError`; then it is not checked for it.
 
     Args:
         problem: what is checked.
@@ -27,6 +30,8 @@ def check_problem(problem: Problem, seed: int = 0) -> None:
     draws = np.random.Generator(np.random.Philox(key=purpose_key(seed, "check_problem")))
     points = [draws.normal(0.0, 0.3, problem.num_params).astype(problem.dtype) for _ in range(4)]
     _check_training(problem, points, seed)
+    corrected = check_corrections(problem, points, seed)
+    check_steps(problem, points, seed, corrected)
     for point in points:
         _check_losses(problem, point)
     for point in points:

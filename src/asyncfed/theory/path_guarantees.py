@@ -142,6 +142,8 @@ def _maps(setting: Setting, curvature: tuple[float, float]) -> tuple[LocalMap, L
 
 def _first_rates(setting: Setting) -> Curve:
     """The rates of the client with fewest steps: per epoch the same, but fewer steps an epoch."""
+    if setting.fewest_steps == setting.most_steps:
+        return setting.rates
     per_epoch = setting.fewest_steps // setting.epochs
     longest = setting.most_steps // setting.epochs
     return setting.rates.reshape(setting.epochs, longest)[:, :per_epoch].ravel()

@@ -30,6 +30,7 @@ from asyncfed.core.types import Work
 from asyncfed.kernels.row_orders import fill_schedule
 from asyncfed.problems.protocol import Array
 from asyncfed.problems.pytorch.torch_losses import Loss
+from asyncfed.problems.step_rates import step_rates
 
 _ALIGNMENT = 64
 _NUMBERS_AT_ONCE = 1 << 20
@@ -359,7 +360,7 @@ def _plan(group: list[Ticket], batch: int, momentum: float, like: Tensor, correc
     for place, ticket in enumerate(group):
         work, own = ticket.work, ticket.steps
         fill_schedule(ticket.key, ticket.num_rows, ticket.first, batch, rows[place, :own], weights[place, :own])
-        rates[place, :own, 0] = _rates(work, own, ticket.per_epoch)
+        rates[place, :own, 0] = _rates(work, ticket.num_rows)
         proximal[place] = work.proximal
         active[:own] += 1
     if not momentum:
@@ -380,9 +381,5 @@ _NOT_READ = torch.empty(0)
 """In place of what a group without momentum and corrections, or without a proximal term, has no use for."""
 
 
-@lru_cache(maxsize=256)
-def _rates(work: Work, steps: int, per_epoch: int) -> Array:
-    """The step of each mini-batch; the same works come again and again."""
-    epochs = np.arange(steps) // per_epoch
-    rates: Array = work.learning_rate / (epochs + 1.0) ** work.decay
-    return rates
+_rates = lru_cache(maxsize=256)(step_rates)
+"""The same works come again and again."""

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from asyncfed.core.server import Server
-from asyncfed.core.types import Dispatch, Drop, Merge, Report
+from asyncfed.core.types import Cancel, Dispatch, Drop, Merge, Report
 from asyncfed.rules import Vectors
 
 
@@ -73,6 +73,9 @@ class HandRun:
                 self.vectors.merge(output)
             elif isinstance(output, Drop):
                 said.append("drop")
+                self.vectors.forget(output.ticket)
+            elif isinstance(output, Cancel):
+                said.append("cancel")
                 self.vectors.forget(output.ticket)
         return " ".join(said) or "hold"
 

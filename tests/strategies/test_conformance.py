@@ -4,7 +4,7 @@ from itertools import product
 
 import pytest
 
-from asyncfed.strategies import AFL, CyclicWeightTransfer, FedAsync, FedAvg, FedBuff, PublishedScripts
+from asyncfed.strategies import AFL, CyclicWeightTransfer, FedAsync, FedAvg, FedBuff, PublishedScripts, Ringmaster
 from asyncfed.strategies.discounts import Hinge, NoDiscount, Polynomial
 from asyncfed.strategies.samplers import Fair, ShortestQueue, ShuffledCycle, UniformAll, UniformIdle, Weighted
 from asyncfed.testing import check_strategy
@@ -79,6 +79,12 @@ def test_fedbuff(buffer_size, sampler):
 
 
 @pytest.mark.parametrize("sampler", SAMPLERS.values(), ids=SAMPLERS)
+@pytest.mark.parametrize("stops", [True, False])
+def test_ringmaster(stops, sampler):
+    check_strategy(Ringmaster(concurrency=3, staleness_threshold=2, stops=stops, sampler=sampler))
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS.values(), ids=SAMPLERS)
 def test_cyclic_weight_transfer(sampler):
     check_strategy(CyclicWeightTransfer(sampler=sampler))
 
@@ -91,7 +97,13 @@ def test_published_scripts(mode, sampler):
 
 @pytest.mark.parametrize(
     "strategy",
-    [AFL(concurrency=1), FedAvg(cohort_size=1), FedBuff(concurrency=1, buffer_size=1), CyclicWeightTransfer()],
+    [
+        AFL(concurrency=1),
+        FedAvg(cohort_size=1),
+        Ringmaster(concurrency=1),
+        FedBuff(concurrency=1, buffer_size=1),
+        CyclicWeightTransfer(),
+    ],
 )
 def test_a_single_client(strategy):
     check_strategy(strategy, num_clients=1)

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from asyncfed.core.random import Stream, purpose_key
-from asyncfed.core.record import to_plain
+from asyncfed.core.record import UNSET, to_plain
 from asyncfed.core.server import Server
-from asyncfed.core.types import Dispatch, Drop, Merge, Report
-from asyncfed.strategies import AFL, CyclicWeightTransfer, FedAsync, FedAvg, FedBuff, PublishedScripts
+from asyncfed.core.types import Cancel, Dispatch, Drop, Merge, Report, Wake
+from asyncfed.strategies import AFL, CyclicWeightTransfer, FedAsync, FedAvg, FedBuff, PublishedScripts, Ringmaster
 from asyncfed.strategies.discounts import Hinge, NoDiscount
 from asyncfed.strategies.samplers import ShuffledCycle, UniformAll, Weighted
 from asyncfed.strategies.schedules import DelayAware
@@ -35,6 +35,8 @@ CASES = {
     "fedavg_equal": FedAvg(cohort_size=3, weighting="equal", sampler=ShuffledCycle()),
     "fedavg_samples": FedAvg(cohort_size=4),
     "fedbuff": FedBuff(concurrency=4, buffer_size=3),
+    "ringmaster": Ringmaster(concurrency=4, staleness_threshold=2, server_lr=0.5),
+    "ringmaster_without_stops": Ringmaster(concurrency=4, staleness_threshold=2, stops=False),
     "published_scripts_afl": PublishedScripts(mode="afl", cohort_size=3),
     "published_scripts_sync": PublishedScripts(mode="sync", cohort_size=3),
 }
@@ -60,8 +62,14 @@ def decided(strategy):
     """One line per input: what came in, then everything decided."""
     server = Server(strategy, [2 * client + 1 for client in range(NUM_CLIENTS)], seed=1)
     chance = Stream(purpose_key(1, "golden schedule"))
+    measured = Stream(purpose_key(1, "golden measurements"))
     story = [["start", *map(written, server.start())]]
+    timers = timers_set(story[-1], 0.0)
     for step in range(STEPS):
+        while timers and (timers[0][0] <= step or not server.outstanding):
+            due, number = timers.pop(0)
+            story.append([f"wake {number}", *map(written, server.wake(number, due))])
+            timers = sorted([*timers, *timers_set(story[-1], due)])
         here, away = list(server.clients), [c for c in range(NUM_CLIENTS) if c not in server.clients]
         lot = chance.unit()
         if lot < 0.06 and len(here) > 4:
@@ -76,16 +84,23 @@ def decided(strategy):
                 story.append([f"lose {ticket}", *map(written, server.lose(ticket))])
             else:
                 client = server.outstanding[ticket].client
-                report = Report(ticket, client, float(step), 4.0 * chance.unit(), server.num_examples(client))
+                numbers = {name: measured.unit() for name in ("distance", "trusted_norm")}
+                examples = server.num_examples(client)
+                report = Report(ticket, client, float(step), 4.0 * chance.unit(), examples, numbers)
                 story.append([f"report {ticket}", *map(written, server.receive(report))])
+        timers = sorted([*timers, *timers_set(story[-1], float(step))])
         story[-1].append({"version": server.version, "round": server.round})
     return json.loads(json.dumps(story))
+
+
+def timers_set(line, now):
+    return [(now + said["wake"], said["number"]) for said in line[1:] if "wake" in said]
 
 
 def written(output):
     if isinstance(output, Dispatch):
         work = output.work
-        return {
+        return ({} if work.steps is UNSET else {"steps": work.steps}) | {
             "train": output.ticket,
             "client": output.client,
             "from": output.base_version,
@@ -93,5 +108,9 @@ def written(output):
         }
     if isinstance(output, Merge):
         return {"merge": list(output.tickets), **to_plain(output)} | {"tickets": len(output.tickets)}
+    if isinstance(output, Cancel):
+        return {"cancel": output.ticket, "reason": output.reason}
+    if isinstance(output, Wake):
+        return {"wake": output.after, "number": output.number}
     assert isinstance(output, Drop)
     return {"drop": output.ticket, "reason": output.reason}

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from asyncfed.core.random import Stream, purpose_key
 from asyncfed.core.server import Server
-from asyncfed.core.types import Dispatch, Drop, Merge, Report
+from asyncfed.core.types import Cancel, Dispatch, Drop, Merge, Report
 from asyncfed.rules import Vectors
 from asyncfed.strategies import AFL, FedAsync, FedAvg, FedBuff
 from asyncfed.strategies.samplers import ShuffledCycle, UniformAll, UniformIdle, Weighted
@@ -57,7 +57,7 @@ class RandomRun:
                 self.version += 1
                 self.merges.append(output)
                 self.vectors.merge(output)
-            elif isinstance(output, Drop):
+            elif isinstance(output, Drop | Cancel):
                 self.vectors.forget(output.ticket)
 
     def churn(self):

@@ -11,7 +11,7 @@ from typing import Any
 
 from asyncfed.core.record import kind_of, to_plain
 from asyncfed.core.types import Strategy
-from asyncfed.strategies import AFL, CyclicWeightTransfer, FedAsync, FedAvg, FedBuff, PublishedScripts
+from asyncfed.strategies import AFL, CyclicWeightTransfer, FedAsync, FedAvg, FedBuff, PublishedScripts, Ringmaster
 from asyncfed.strategies.dispatch import Dispatching
 from asyncfed.theory.setting import ServerRule
 
@@ -46,6 +46,8 @@ def declared_staleness(strategy: Strategy) -> int | None:
         return None
     if isinstance(strategy, FedAvg | CyclicWeightTransfer) or tickets_in_flight(strategy) == 1:
         return 0
+    if isinstance(strategy, Ringmaster):
+        return strategy.staleness_threshold - 1
     if isinstance(strategy, AFL) and strategy.when_stale in ("drop", "wait"):
         return strategy.max_staleness
     return None
@@ -117,6 +119,14 @@ def _fedbuff(strategy: Any, uniform: bool) -> ServerRule:
     )
 
 
+def _ringmaster(strategy: Any, uniform: bool) -> ServerRule:
+    fresh = uniform and strategy.concurrency == 1
+    limit = strategy.staleness_threshold
+    words = f"x ← x + {strategy.server_lr:g} delta, each as it arrives, if it is below {limit} versions old"
+    because = ONE_AT_A_TIME if fresh else _not_fresh(uniform, ARRIVALS)
+    return ServerRule("deltas up to an age", words, "deltas", strategy.server_lr, 1, fresh, because)
+
+
 def _cyclic(strategy: Any, uniform: bool) -> ServerRule:
     because = "without replacement inside a cycle, so the next client depends on the past"
     words = "each client starts from the one before it"
@@ -141,5 +151,6 @@ RULES: dict[type[Any], Callable[[Any, bool], ServerRule]] = {
     FedBuff: _fedbuff,
     CyclicWeightTransfer: _cyclic,
     PublishedScripts: _published_scripts,
+    Ringmaster: _ringmaster,
 }
 """By class, not by kind: what inherits from a shipped strategy may merge differently, so no theorem covers it."""

@@ -17,6 +17,7 @@ from asyncfed.strategies import (
     FedAvg,
     FedBuff,
     PublishedScripts,
+    Ringmaster,
 )
 from asyncfed.strategies.schedules import ConstantRate, DelayAware
 
@@ -58,6 +59,10 @@ STRATEGIES: dict[str, tuple[str, Maker]] = {
     "fedbuff": (
         "FedBuff, a buffer as large as the number in flight, at most 10",
         lambda tickets, work, rate: FedBuff(concurrency=tickets, buffer_size=min(10, tickets), work=work),
+    ),
+    "ringmaster": (
+        "Ringmaster ASGD: changes up to J versions old, older work is begun anew",
+        lambda tickets, work, rate: Ringmaster(concurrency=tickets, staleness_threshold=tickets, work=work),
     ),
     "cyclic": (
         "Cyclic Weight Transfer",

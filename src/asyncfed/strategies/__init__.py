@@ -21,6 +21,7 @@ from asyncfed.strategies.fedavg import FedAvg, fedprox
 from asyncfed.strategies.fedbuff import FedBuff
 from asyncfed.strategies.participation_weighted import ParticipationWeighted
 from asyncfed.strategies.published_scripts import PublishedScripts
+from asyncfed.strategies.ringmaster import Ringmaster
 from asyncfed.strategies.samplers import (
     Fair,
     Sampler,
@@ -54,6 +55,7 @@ __all__ = [
     "ParticipationWeighted",
     "Polynomial",
     "PublishedScripts",
+    "Ringmaster",
     "Sampler",
     "SamplerState",
     "Schedule",

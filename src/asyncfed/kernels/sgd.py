@@ -15,6 +15,7 @@ thread count cannot change a result.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from numpy.typing import NDArray
 
 from asyncfed.core.errors import ConfigError, DataError
 from asyncfed.kernels.rows import check_rows, frozen
-from asyncfed.kernels.sgd_loops import train_range
+from asyncfed.kernels.sgd_loops import train_and_follow_range, train_range
 from asyncfed.kernels.tasks import Tasks
 from asyncfed.kernels.threads import SMALL, run_split
 
@@ -105,11 +106,16 @@ class LocalSgd:
         x, y, offsets = self._data
         clients, keys, work = tasks
         model = self._model
-        shifts = _NO_CORRECTIONS[x.dtype] if corrections is None else self._checked_corrections(corrections, tasks)
-        done = _NOT_COUNTED if steps_done is None else _room_for_counts(steps_done, tasks)
+        train: Callable[..., int] = train_range
+        beside: tuple[Array, ...] = ()
+        done = _NOT_COUNTED
+        if not (paths is _NO_PATHS and corrections is None and steps_done is None):
+            shifts = _NO_CORRECTIONS[x.dtype] if corrections is None else self._checked_corrections(corrections, tasks)
+            done = _NOT_COUNTED if steps_done is None else _room_for_counts(steps_done, tasks)
+            train, beside = train_and_follow_range, (paths, shifts, done)
 
         def run(first: int, last: int) -> None:
-            bad = train_range(x, y, offsets, first, last, params, paths, shifts, done, clients, keys, work, *model)
+            bad = train(x, y, offsets, first, last, params, *beside, clients, keys, work, *model)
             if bad >= 0:
                 raise self._impossible(bad, tasks)
 
@@ -152,7 +158,7 @@ class LocalSgd:
         count = len(tasks.clients)
         if params.shape != (count, self._num_params):
             raise self._wrong_start(params.shape, count)
-        if tasks.keys.shape != (count,) or tasks.work.shape not in [(count, width) for width in (5, 6, 7)]:
+        if tasks.keys.shape != (count,) or tasks.work.shape not in ((count, 5), (count, 6), (count, 7)):
             raise DataError(
                 f"keys has shape {tasks.keys.shape} and work {tasks.work.shape}; {count} tasks need {(count,)} and "
                 f"{(count, 5)}, {(count, 6)} or {(count, 7)}."

@@ -250,7 +250,7 @@ def _train_one(
 
 
 @compiled
-def train_range(
+def train_and_follow_range(
     x: Array,
     y: Array,
     offsets: Array,
@@ -304,3 +304,42 @@ def train_range(
         if steps_done.shape[0] > 0:
             steps_done[k] = done
     return -1
+
+
+@compiled
+def train_range(
+    x: Array,
+    y: Array,
+    offsets: Array,
+    first: int,
+    last: int,
+    params: Array,
+    clients: Array,
+    keys: Array,
+    work: Array,
+    loss: int,
+    l2: float,
+    penalize_bias: bool,
+    fit_bias: bool,
+    hinge_width: float,
+) -> int:
+    """`train_and_follow_range` without paths, corrections and counts: fewer arrays to hand over in a short call."""
+    return train_and_follow_range(
+        x,
+        y,
+        offsets,
+        first,
+        last,
+        params,
+        np.empty((1, 0), np.float64),
+        np.empty((1, 0), x.dtype),
+        np.empty(0, np.int64),
+        clients,
+        keys,
+        work,
+        loss,
+        l2,
+        penalize_bias,
+        fit_bias,
+        hinge_width,
+    )

@@ -48,7 +48,7 @@ ROOMS = {
     },
     "report": {*BOTTOM, "store", "analysis", "certificates"},
     "flower": {*BOTTOM, "strategies", "data", "problems", "store", "live", "engine", "experiment", "runs"},
-    "testing": {*BOTTOM, "problems", "delays", "strategies"},
+    "testing": {*BOTTOM, "rules", "uplinks", "problems", "delays", "strategies"},
     "api": {
         *BOTTOM,
         "problems",

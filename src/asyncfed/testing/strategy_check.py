@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import pickle
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
 from typing import Any, NamedTuple
 
@@ -13,6 +11,7 @@ from asyncfed.core.errors import ConfigError
 from asyncfed.core.random import Stream, draw_key, purpose_key
 from asyncfed.core.server import Server
 from asyncfed.core.types import Dispatch, Output, Report, Strategy, Wake
+from asyncfed.testing.value_check import blame, pickled_copy
 
 ARRIVALS_ALLOWED = 200
 """So many arrivals may pass before a strategy must have merged something, and merged or dropped each report.
@@ -66,8 +65,8 @@ def check_strategy(strategy: Strategy, num_clients: int = 5, seed: int = 0, metr
     Raises:
         AssertionError: it says what is wrong and when it happened.
     """
-    copy = _pickled_copy(strategy)
-    with _blame("check refuses the number of clients the strategy is tested with"):
+    copy = pickled_copy(strategy, "strategy")
+    with blame("check refuses the number of clients the strategy is tested with"):
         strategy.check(num_clients)
     for number, conditions in enumerate(CONDITIONS):
         key = draw_key(purpose_key(seed, "check_strategy"), number, 0)
@@ -81,20 +80,6 @@ def check_strategy(strategy: Strategy, num_clients: int = 5, seed: int = 0, metr
             _Drive(strategy, num_clients, draw_key(seed, ticket, 0), metrics).recovers_from(failure, ticket)
     assert strategy == copy, "the strategy changed while it was driven; its state must go in and come out instead."
     _expect_refusal_of_too_few_clients(strategy, num_clients)
-
-
-def _pickled_copy(strategy: Strategy) -> Strategy:
-    try:
-        copy: Strategy = pickle.loads(pickle.dumps(strategy))
-    except Exception as problem:
-        raise AssertionError(f"the strategy cannot be pickled ({problem}); keep only plain values in it.") from problem
-    assert copy == strategy, "the strategy is not equal to its pickled copy; make it a frozen value, such as a Config."
-    try:
-        same = hash(copy) == hash(strategy)
-    except TypeError as problem:
-        raise AssertionError(f"the strategy is not hashable ({problem}); use tuples in place of lists.") from problem
-    assert same, "the strategy and its pickled copy have different hashes."
-    return copy
 
 
 def _expect_same(one: list[Any], other: list[Any], when: str) -> None:
@@ -120,15 +105,6 @@ def _expect_refusal_of_too_few_clients(strategy: Strategy, num_clients: int) -> 
 
 def _first_tickets(strategy: Strategy, num_clients: int) -> int:
     return sum(isinstance(output, Dispatch) for output in Server(strategy, [1] * num_clients).start())
-
-
-@contextmanager
-def _blame(when: str) -> Iterator[None]:
-    """What goes wrong in here is the strategy's fault."""
-    try:
-        yield
-    except Exception as problem:
-        raise AssertionError(f"{when}: {type(problem).__name__}: {problem}") from problem
 
 
 class _Drive:
@@ -272,7 +248,7 @@ class _Drive:
     # ---- what must hold after every step -------------------------------------------------------------------------
 
     def _put_in(self, what: str, deliver: Callable[[], list[Output]]) -> None:
-        with _blame(f"step {len(self._log)}, {what}"):
+        with blame(f"step {len(self._log)}, {what}"):
             outputs = deliver()
         self._log.append((what, outputs))
         for output in outputs:
@@ -294,7 +270,7 @@ class _Drive:
 
     def _resume_from_snapshot(self) -> None:
         snapshot = self._server.snapshot()
-        with _blame("the snapshot cannot be written as JSON and read back; keep plain values in the state"):
+        with blame("the snapshot cannot be written as JSON and read back; keep plain values in the state"):
             restored = Server(self._strategy, self._examples, seed=self._key)
             restored.restore(json.loads(json.dumps(snapshot)))
         assert restored.snapshot() == snapshot, "the state is not the same after a snapshot went through JSON."

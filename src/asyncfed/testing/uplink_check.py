@@ -1,0 +1,158 @@
+"""Whether an uplink's messages are what it says they are, and whether it refuses others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from asyncfed.core.random import Stream, draw_key, purpose_key
+from asyncfed.core.types import Uplink
+from asyncfed.testing.array_check import (
+    Arrays,
+    bits_of,
+    copy_arrays,
+    expect_arrays,
+    expect_vector,
+    left_alone,
+    through_a_file,
+)
+from asyncfed.testing.value_check import blame, check_part
+from asyncfed.uplinks.chain import message_size
+
+SIZES = (1, 2, 17, 400)
+"""Parameters of the models that are tried."""
+
+CHANGES = 5
+"""So many changes are sent one after another."""
+
+
+def check_uplink(uplink: Uplink, seed: int = 0) -> None:
+    """Send changes of several sizes and types through an uplink, and refuse it unless its messages are as it says.
+
+    It must be a frozen, registered value; leave memory, change and message alone; encode and decode the same to the
+    same, to the last bit, also from a memory that went through a checkpoint; decode to the shape and type of the
+    change; declare its true size; and have a memory if and only if it `remembers`. What it calls `residual` must be
+    what it has not sent so far: all that was sent plus the residual is the sum of all changes. Messages that are
+    impossible must be refused with ValueError and nothing else.
+
+    Args:
+        uplink: what is checked.
+        seed: of the changes.
+
+    Raises:
+        AssertionError: it says what is wrong and when it happened.
+    """
+    copy = check_part(uplink, "uplink", Uplink)
+    for number, (size, dtype) in enumerate((size, dtype) for size in SIZES for dtype in (np.float64, np.float32)):
+        key = draw_key(purpose_key(seed, "check_uplink"), number, 0)
+        with blame(f"changes of {size} {np.dtype(dtype)}"):
+            _check_messages(uplink, copy, size, np.dtype(dtype), key)
+    assert uplink == copy, "the uplink changed while it was used; what it remembers belongs into its memory."
+
+
+def _check_messages(uplink: Uplink, copy: Uplink, size: int, dtype: np.dtype[Any], key: int) -> None:
+    memory = uplink.init(size, dtype)
+    expect_arrays(memory, "the memory that init gives")
+    assert uplink.remembers is bool(memory), (
+        f"remembers is {uplink.remembers!r}, but init gives {sorted(memory) or 'no arrays'}; one follows the other."
+    )
+    names = sorted(memory)
+    wanted, sent, is_dyadic = np.zeros(size), np.zeros(size), True
+    for number, change in enumerate(_changes(size, dtype, Stream(key))):
+        message, after = _encode(uplink, copy, memory, change, draw_key(key, 0, number))
+        assert sorted(after) == names, f"encode leaves a memory of {sorted(after)}; init made one of {names}."
+        memory, wanted = after, wanted + change
+        declared = uplink.size(size, dtype.itemsize)
+        if message is None:
+            assert declared is None, f"nothing is sent where size says {declared} bytes; size must say None."
+            continue
+        true = message_size(message)
+        assert declared in (None, true), f"a message has {true} bytes; size says {declared}."
+        decoded = _decode(uplink, copy, message, change)
+        sent = sent + decoded
+        is_dyadic &= bool(np.all(decoded * 2.0**20 == np.round(decoded * 2.0**20)))
+        for what, impossible in _impossible(message):
+            _expect_refusal(uplink, impossible, change, what, must=declared is not None or "lacks" in what)
+        _check_nan(uplink, message, change)
+    if "residual" in memory:
+        apart = float(np.abs(sent + memory["residual"] - wanted).max())
+        allowed = 0.0 if is_dyadic else 100.0 * float(np.finfo(dtype).eps) * (1.0 + float(np.abs(wanted).max()))
+        assert apart <= allowed, f"what was sent and the residual are {apart:.3g} apart from the sum of all changes."
+
+
+def _changes(size: int, dtype: np.dtype[Any], chance: Stream) -> Iterator[np.ndarray]:
+    """Sixteenths, whose sums have no rounding; the last change but one is zero."""
+    for number in range(CHANGES):
+        sixteenths = [chance.below(257) - 128 for _ in range(size)]
+        yield np.array(sixteenths, dtype) / dtype.type(16 if number != CHANGES - 2 else np.inf)
+
+
+def _encode(uplink: Uplink, copy: Uplink, memory: Arrays, change: np.ndarray, key: int) -> tuple[Arrays | None, Arrays]:
+    stored = through_a_file(copy_arrays(memory))
+    with left_alone({"the change": change, **memory}, "encode"):
+        message, after = uplink.encode(memory, change, key)
+    again, after_again = copy.encode(stored, change.copy(), key)
+    expect_arrays(after, "the memory that encode leaves")
+    if message is not None:
+        expect_arrays(message, "a message")
+    same = (message is None and again is None) or (message and again and bits_of(message) == bits_of(again))
+    assert same, "a stored memory, the same change and the same key give another message."
+    assert bits_of(after) == bits_of(after_again), "encode leaves another memory, given the same."
+    return message, after
+
+
+def _decode(uplink: Uplink, copy: Uplink, message: Arrays, change: np.ndarray) -> np.ndarray:
+    with left_alone(message, "decode"):
+        decoded: np.ndarray = uplink.decode(message, change.size, change.dtype)
+    expect_vector(decoded, change.shape, change.dtype, "what decode gives")
+    again = copy.decode(copy_arrays(message), change.size, change.dtype)
+    assert decoded.tobytes() == again.tobytes(), "decode gives another change for the same message."
+    return decoded
+
+
+def _impossible(message: Arrays) -> Iterator[tuple[str, Arrays]]:
+    """Messages that nobody can have meant, and what is wrong with each."""
+    for name, array in message.items():
+        yield f'that lacks "{name}"', {other: kept for other, kept in message.items() if other != name}
+        longer = np.concatenate([np.atleast_1d(array), np.atleast_1d(array)[:1]], axis=0)
+        other = np.dtype(np.int16 if array.dtype.kind == "f" else np.float64)
+        precision = np.dtype({4: np.float64, 8: np.float32}.get(array.itemsize, np.float16))
+        for what, changed in (
+            (f'whose "{name}" is longer', longer),
+            (f'whose "{name}" is empty', np.zeros((0, *array.shape[1:]), array.dtype)),
+            (f'whose "{name}" has another shape', array[None]),
+            (f'whose "{name}" holds {other}', array.astype(other)),
+            (f'whose "{name}" holds {precision}', array.astype(precision)),
+        ):
+            if (changed.shape, changed.dtype) != (array.shape, array.dtype):
+                yield what, {**message, name: changed}
+
+
+def _expect_refusal(uplink: Uplink, message: Arrays, change: np.ndarray, what: str, must: bool) -> None:
+    """ValueError; where the size of messages is not fixed, a shorter or longer one may be a sound one too."""
+    try:
+        decoded = uplink.decode(message, change.size, change.dtype)
+    except ValueError:
+        return
+    except Exception as problem:
+        raise AssertionError(
+            f"decode raises {type(problem).__name__} for a message {what}; it must raise ValueError, since messages "
+            "come from outside."
+        ) from problem
+    assert not must, f"decode accepts a message {what}; it must raise ValueError."
+    expect_vector(decoded, change.shape, change.dtype, f"what decode gives for a message {what}")
+
+
+def _check_nan(uplink: Uplink, message: Arrays, change: np.ndarray) -> None:
+    """A NaN is refused, or shows in the change, so that whoever checks all changes finds it."""
+    for name, array in message.items():
+        if array.dtype.kind == "f" and array.size:
+            bad = array.copy()
+            bad.flat[0] = np.nan
+            try:
+                decoded = uplink.decode({**message, name: bad}, change.size, change.dtype)
+            except ValueError:
+                continue
+            assert not np.isfinite(decoded).all(), f'decode makes a finite change of a message with NaN in "{name}".'

@@ -5,6 +5,9 @@ DEMO_STAMP := .venv/.installed-for-demo
 STAMP := .venv/.installed
 PIP := $(BIN)/pip --disable-pip-version-check -q install -c constraints.txt
 
+# Keep what Python compiles: the tests start some hundred interpreters.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: demo test test-slow test-flower lint bench clean
 
 # What the demo needs and nothing else: no PyTorch, no Flower, none of the tools.

@@ -1,5 +1,6 @@
 """Options of the whole suite, and what tests of several rooms share."""
 
+import os
 import sys
 from types import SimpleNamespace
 
@@ -16,6 +17,11 @@ from asyncfed.delays import Timing
 from asyncfed.store.schema import KIND_NAMES
 from asyncfed.strategies import AFL
 from asyncfed.strategies.schedules import ConstantRate
+
+# The suite rewrites two hundred files in every worker and starts some hundred interpreters: keep what they compile,
+# where numba keeps its own, even if the environment says otherwise. It halves the time of each of them.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 settings.register_profile("unhurried", deadline=None)  # a busy machine is no reason to fail
 settings.load_profile("unhurried")

@@ -2,6 +2,18 @@
 
 import os
 import sys
+
+# The suite rewrites two hundred files in every worker and starts some hundred interpreters: keep what they compile,
+# where numba keeps its own, even if the environment says otherwise. It halves the time of each of them.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+# There are as many test workers as cores: threads of numpy and torch would only wait for each other. Tests of threads
+# ask for theirs. Read when numpy is first imported, so it is said before.
+for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(name, "1")
+
+# ruff: noqa: E402
 from types import SimpleNamespace
 
 import numpy as np
@@ -17,11 +29,6 @@ from asyncfed.delays import Timing
 from asyncfed.store.schema import KIND_NAMES
 from asyncfed.strategies import AFL
 from asyncfed.strategies.schedules import ConstantRate
-
-# The suite rewrites two hundred files in every worker and starts some hundred interpreters: keep what they compile,
-# where numba keeps its own, even if the environment says otherwise. It halves the time of each of them.
-sys.dont_write_bytecode = False
-os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 settings.register_profile("unhurried", deadline=None)  # a busy machine is no reason to fail
 settings.load_profile("unhurried")

@@ -65,7 +65,7 @@ def threads_for_short_steps_too():
         yield
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(
     model=perceptrons(),
     loss=st.sampled_from(["cross_entropy", "mse"]),
@@ -287,13 +287,13 @@ def story(tmp_path_factory):
 )
 def test_threads_and_stops_change_nothing(name, work, story, tmp_path):
     _, problem, experiment = story
-    asked = experiment(60, **work)
+    asked = experiment(40, **work)
     whole = af.run(asked, problem=problem(name), threads=1)
     torch.set_num_threads(2)
     assert af.run(asked, problem=problem(name), threads=2).sha256 == whole.sha256
     assert torch.get_num_threads() == 2
     if "patience" in work:
-        unmoved = af.run(experiment(60, **{**work, "patience": 12}), problem=problem(name))
+        unmoved = af.run(experiment(40, **{**work, "patience": 12}), problem=problem(name))
         assert unmoved.sha256["params"] != whole.sha256["params"], "no client ended early"
     path = tmp_path / "stopped.sqlite"
     stopped_after([7, 1, 12, 3], whole, asked, problem(name), path)

@@ -175,9 +175,17 @@ def use_one_thread() -> Iterator[None]:
 
 @contextmanager
 def seed_torch(key: int, device: torch.device) -> Iterator[None]:
-    """Let torch draw from this key; afterwards its generators are as they were."""
+    """Let torch draw from this key; afterwards its generators are as they were.
+
+    On the processor only its own generator is seeded: `torch.manual_seed` also notes, with a traceback each time, the
+    seed of every kind of device that is not in use, which takes longer than a step of a small model.
+    """
+    seed = purpose_key(key, "torch") & _SEEDS
     with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
-        torch.manual_seed(purpose_key(key, "torch") & _SEEDS)
+        if device.type == "cpu":
+            torch.default_generator.manual_seed(seed)
+        else:
+            torch.manual_seed(seed)
         yield
 
 

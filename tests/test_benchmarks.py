@@ -62,6 +62,7 @@ def test_the_pytorch_loop_learns_what_asyncfed_learns():
     assert ours / 3 < theirs < ours * 3
 
 
+@pytest.mark.slow
 @needs_torch
 def test_w3():
     outcome = w3.measure(updates=20, torch_updates=5, repeats=1)

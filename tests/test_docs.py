@@ -25,7 +25,7 @@ TORCH_EXAMPLES = {"digits_cnn.py", "own_module.py", "wind_lstm.py"}  # see test_
 EXAMPLES = sorted(
     path for path in (ROOT / "examples").glob("*.py") if path.name != "demo.py" and path.name not in TORCH_EXAMPLES
 )
-LONG_EXAMPLES = {"flights_by_carrier.py"}
+LONG_EXAMPLES = {"breast_cancer_hospitals.py", "flights_by_carrier.py"}
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 

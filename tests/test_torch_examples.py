@@ -18,7 +18,7 @@ NUMBER = re.compile(r"\d+(?:\.\d+)?")
 @pytest.mark.parametrize(
     ("name", "arguments", "picture"),
     [
-        ("own_module", [], "circle.safetensors"),
+        pytest.param("own_module", [], "circle.safetensors", marks=pytest.mark.slow),
         pytest.param("wind_lstm", ["--quick"], "wind_lstm.png", marks=pytest.mark.slow),
         pytest.param("digits_cnn", ["--quick"], "digits_cnn.png", marks=pytest.mark.slow),
     ],

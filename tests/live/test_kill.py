@@ -48,9 +48,11 @@ def merge_until_killed(live, seed, chance):
 @pytest.mark.parametrize(
     ("strategy", "checkpoints"),
     [
-        (AFL(concurrency=3, work=WORK), CheckpointPolicy(seconds=1e9)),
+        pytest.param(AFL(concurrency=3, work=WORK), CheckpointPolicy(seconds=1e9), marks=pytest.mark.slow),
         (AFL(concurrency=3, aggregate="mixing", work=WORK), CheckpointPolicy(seconds=5.0)),
-        (FedBuff(concurrency=4, buffer_size=3, work=WORK), CheckpointPolicy(seconds=0.0)),
+        pytest.param(
+            FedBuff(concurrency=4, buffer_size=3, work=WORK), CheckpointPolicy(seconds=0.0), marks=pytest.mark.slow
+        ),
     ],
     ids=["payloads only", "both", "checkpoints only"],
 )

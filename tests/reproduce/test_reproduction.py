@@ -48,6 +48,7 @@ def test_finished_runs_are_not_done_again(finished, monkeypatch):
         simulate_missing(finished, pool)
 
 
+@pytest.mark.slow
 def test_a_reproduction_continued_by_two_processes_says_the_same(finished, tmp_path):
     again = replace(finished, out=tmp_path)
     with open_workers(1) as pool:

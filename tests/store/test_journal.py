@@ -366,6 +366,7 @@ def test_a_full_disk_is_explained_and_the_run_goes_on_once_there_is_room(path):
     assert len(list(Journal.open(path).event_rows())) == 20_005
 
 
+@pytest.mark.slow
 def test_a_process_whose_files_may_not_grow_leaves_a_run_that_can_be_resumed(path, tmp_path):
     """A real limit of the system, met in the middle of a real run; without it, the run ends at the same bytes."""
     experiment = small_run(tmp_path / "whole.sqlite", rounds=1500)

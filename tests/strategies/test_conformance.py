@@ -32,6 +32,18 @@ AGGREGATES = ("latest", "mixing", "delta_mean", "delta_sum")
 
 @pytest.mark.parametrize(("aggregate", "stale"), list(product(AGGREGATES, STALE)))
 def test_afl(aggregate, stale):
+    """Samplers and weightings take turns, so that every aggregate and every limit meets each of them."""
+    samplers, first = list(SAMPLERS.values()), 3 * (AGGREGATES.index(aggregate) + list(STALE).index(stale))
+    for seed in range(first, first + 3):
+        sampler = samplers[seed % len(samplers)]
+        weighting = "samples" if seed % 2 and aggregate != "mixing" else "equal"
+        strategy = AFL(concurrency=3, aggregate=aggregate, weighting=weighting, sampler=sampler, **STALE[stale])
+        check_strategy(strategy, seed=seed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("aggregate", "stale"), list(product(AGGREGATES, STALE)))
+def test_afl_in_every_setting(aggregate, stale):
     weightings = ("equal",) if aggregate == "mixing" else ("equal", "samples")
     for seed, (weighting, sampler) in enumerate(product(weightings, SAMPLERS.values())):
         strategy = AFL(concurrency=3, aggregate=aggregate, weighting=weighting, sampler=sampler, **STALE[stale])

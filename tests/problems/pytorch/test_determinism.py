@@ -65,7 +65,7 @@ def threads_for_short_steps_too():
         yield
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(
     model=perceptrons(),
     loss=st.sampled_from(["cross_entropy", "mse"]),
@@ -317,9 +317,8 @@ def stopped_after(arrivals, whole, experiment, problem, path):
     journal.close()
 
 
-@pytest.mark.parametrize(
-    ("name", "updates"), [("perceptron", 500), pytest.param("convolution", 300, marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "updates"), [("perceptron", 500), ("convolution", 300)])
 def test_killed_and_resumed_in_another_process_the_model_is_the_same(name, updates, story, tmp_path):
     path, problem, experiment = story
     file = tmp_path / "killed.sqlite"

@@ -2,7 +2,10 @@
 
 from asyncfed.rules.adagrad import Adagrad
 from asyncfed.rules.adam import Adam
+from asyncfed.rules.ca2fl import CA2FL
 from asyncfed.rules.clipped import Clipped
+from asyncfed.rules.dc_asgd import DcAsgd
+from asyncfed.rules.fednova import FedNova
 from asyncfed.rules.mean import Mean
 from asyncfed.rules.momentum import Momentum
 from asyncfed.rules.noised import Noised
@@ -10,15 +13,19 @@ from asyncfed.rules.optimised import Optimised
 from asyncfed.rules.optimiser import Optimiser
 from asyncfed.rules.protocol import Arrival, Rule, ServerRule
 from asyncfed.rules.rule_run import RuleRun
+from asyncfed.rules.scaffold import Scaffold
 from asyncfed.rules.vectors import COMBINERS, Vectors
 from asyncfed.rules.yogi import Yogi
 
 __all__ = [
+    "CA2FL",
     "COMBINERS",
     "Adagrad",
     "Adam",
     "Arrival",
     "Clipped",
+    "DcAsgd",
+    "FedNova",
     "Mean",
     "Momentum",
     "Noised",
@@ -26,6 +33,7 @@ __all__ = [
     "Optimiser",
     "Rule",
     "RuleRun",
+    "Scaffold",
     "ServerRule",
     "Vectors",
     "Yogi",

@@ -1,0 +1,83 @@
+"""Each rule in whole runs: the same bytes with any number of threads, after any interruption, and replayed."""
+
+import pytest
+
+import asyncfed as af
+from asyncfed.core.record import replace
+from asyncfed.core.types import Work
+from asyncfed.experiment import from_toml, to_toml
+from asyncfed.rules import CA2FL, DcAsgd, FedNova, Momentum, Optimised, Scaffold
+from asyncfed.runs.progress import seal
+from asyncfed.sim.simulation import Simulation
+from asyncfed.store.journal import Journal
+from asyncfed.strategies import AFL, FedAsync, FedAvg, FedBuff
+from asyncfed.strategies.discounts import NoDiscount
+from asyncfed.strategies.samplers import UniformAll
+
+BUFFER = FedBuff(concurrency=4, buffer_size=3, discount=NoDiscount())
+
+CASES = {
+    "scaffold_rounds": FedAvg(cohort_size=3, weighting="equal", rule=Scaffold()),
+    "scaffold_buffer": replace(BUFFER, rule=Scaffold()),
+    "scaffold_on_arrival": FedAsync(concurrency=4, rule=Scaffold()),
+    "scaffold_queues": AFL(concurrency=5, aggregate="delta_mean", sampler=UniformAll(), rule=Scaffold()),
+    "scaffold_momentum": FedAvg(cohort_size=3, rule=Optimised(rule=Scaffold(), optimiser=Momentum(b=0.5))),
+    "ca2fl": replace(BUFFER, rule=CA2FL()),
+    "ca2fl_on_arrival": AFL(concurrency=4, aggregate="delta_mean", rule=CA2FL()),
+    "ca2fl_adam": replace(BUFFER, rule=CA2FL(rule=Optimised())),
+    "fednova_rounds": FedAvg(cohort_size=4, rule=FedNova()),
+    "fednova_buffer": replace(BUFFER, rule=FedNova()),
+    "dc_asgd": AFL(concurrency=4, aggregate="delta_mean", rule=DcAsgd()),
+    "dc_asgd_adaptive": replace(BUFFER, rule=DcAsgd(adaptive=True, adaptive_compensation=0.02)),
+}
+
+pytestmark = pytest.mark.parametrize("strategy", CASES.values(), ids=CASES)
+
+
+def experiment(strategy, **how):
+    work = Work(epochs=2, batch_size=4, learning_rate=0.005, decay=0.5)
+    settings = {
+        "num_clients": 8,
+        "data": af.data.PaperRegression(num_samples=160),
+        "split": af.data.QuantitySkew(concentration=1.0),
+        "delays": replace(af.delays.heavy_tailed(), dropout=0.05),
+        "budget": af.Budget(updates=90),
+        "strategy": replace(strategy, work=work),
+    }
+    return af.Experiment(**{**settings, **how})
+
+
+def test_it_is_the_same_run_with_two_threads_and_when_it_is_replayed(strategy, tmp_path):
+    base = experiment(strategy)
+    path = tmp_path / "run.sqlite"
+    run = af.run(base, out=path, threads=1)
+    assert run.verdict == "finished"
+    assert run.evaluations["objective"][-1] < run.evaluations["objective"][0]
+    assert run.sha256 == af.run(base, threads=2).sha256
+    verification = af.verify(path)
+    assert verification.ok, verification.lines
+
+
+def test_it_is_the_same_run_however_often_it_is_interrupted(strategy, tmp_path):
+    base = experiment(strategy, budget=af.Budget(updates=60))
+    whole = af.run(base, threads=1)
+    path = tmp_path / "run.sqlite"
+    problem, delays = base.problem(), base.delays.bind(base.num_clients, base.seed)
+    journal = Journal.create(path, dict(whole.header) | {"verdict": "interrupted"})
+    simulation = Simulation(problem, delays, base.plan(1), journal)
+    while not simulation.finished:
+        simulation.advance(7)
+        journal.commit(*simulation.checkpoint())
+        journal.close()
+        journal = Journal.open(path, write=True)
+        checkpoint = journal.checkpoint()
+        journal.rewind(checkpoint[0]["seq"])
+        simulation = Simulation(problem, delays, base.plan(1), journal, checkpoint)
+    seal(simulation, journal)
+    journal.close()
+    assert af.resume(path).sha256 == whole.sha256
+
+
+def test_it_can_be_written_down(strategy):
+    base = experiment(strategy)
+    assert from_toml(to_toml(base)) == base

@@ -5,7 +5,16 @@ import pytest
 from asyncfed import registry
 from asyncfed.certificates.merge_rules import RULES, declared_staleness, round_size, server_rule, strategy_name
 from asyncfed.core.record import to_plain
-from asyncfed.strategies import AFL, CyclicWeightTransfer, FedAsync, FedAvg, FedBuff, PublishedScripts, Ringmaster
+from asyncfed.strategies import (
+    AFL,
+    CyclicWeightTransfer,
+    FedAsync,
+    FedAvg,
+    FedBuff,
+    FedCompass,
+    PublishedScripts,
+    Ringmaster,
+)
 from asyncfed.strategies.discounts import NoDiscount
 from asyncfed.strategies.samplers import UniformAll
 
@@ -25,6 +34,7 @@ from asyncfed.strategies.samplers import UniformAll
         (FedAsync(concurrency=1, mixing=0.6), "models", 0.6, 1, True),
         (FedBuff(buffer_size=7, server_lr=0.5), "deltas", 0.5, 7, False),
         (CyclicWeightTransfer(), "models", 1.0, 1, False),
+        (FedCompass(), None, 1.0, 1, False),
         (Ringmaster(server_lr=0.5), "deltas", 0.5, 1, False),
         (PublishedScripts(cohort_size=5), None, 1.0, 5, False),
     ],
@@ -63,6 +73,7 @@ def test_updates_that_count_differently_are_marked():
         (AFL(max_staleness=3, when_stale="damp"), None),
         (FedBuff(), None),
         (Ringmaster(staleness_threshold=4), 3),
+        (FedCompass(), None),
         (PublishedScripts(), None),
     ],
 )
@@ -77,6 +88,7 @@ def test_only_an_enforced_staleness_is_declared(strategy, bound):
         (FedAvg(cohort_size=3), 3),
         (FedBuff(concurrency=4, buffer_size=7), 7),
         (CyclicWeightTransfer(), 10),
+        (FedCompass(), 10),
         (CyclicWeightTransfer(round_length=2), 2),
     ],
 )

@@ -17,7 +17,16 @@ from asyncfed.presets import (
     strategy_named,
     svm,
 )
-from asyncfed.strategies import AFL, CyclicWeightTransfer, FedAsync, FedAvg, FedBuff, PublishedScripts, Ringmaster
+from asyncfed.strategies import (
+    AFL,
+    CyclicWeightTransfer,
+    FedAsync,
+    FedAvg,
+    FedBuff,
+    FedCompass,
+    PublishedScripts,
+    Ringmaster,
+)
 from asyncfed.strategies.schedules import ConstantRate, DelayAware
 
 PAPER = {
@@ -99,6 +108,7 @@ NAMED = {
     "fedprox": FedAvg(cohort_size=12, work=replace(WORK, proximal=0.01)),
     "fedasync": FedAsync(concurrency=12, work=WORK),
     "fedbuff": FedBuff(concurrency=12, buffer_size=10, work=WORK),
+    "fedcompass": FedCompass(work=WORK),
     "ringmaster": Ringmaster(concurrency=12, staleness_threshold=12, work=WORK),
     "cyclic": CyclicWeightTransfer(round_length=12, work=WORK),
     "published": PublishedScripts(cohort_size=12, work=replace(WORK, start="own"), schedule=RATE),

@@ -4,7 +4,16 @@ from itertools import product
 
 import pytest
 
-from asyncfed.strategies import AFL, CyclicWeightTransfer, FedAsync, FedAvg, FedBuff, PublishedScripts, Ringmaster
+from asyncfed.strategies import (
+    AFL,
+    CyclicWeightTransfer,
+    FedAsync,
+    FedAvg,
+    FedBuff,
+    FedCompass,
+    PublishedScripts,
+    Ringmaster,
+)
 from asyncfed.strategies.discounts import Hinge, NoDiscount, Polynomial
 from asyncfed.strategies.samplers import Fair, ShortestQueue, ShuffledCycle, UniformAll, UniformIdle, Weighted
 from asyncfed.testing import check_strategy
@@ -90,6 +99,13 @@ def test_fedbuff(buffer_size, sampler):
     check_strategy(FedBuff(concurrency=3, buffer_size=buffer_size, sampler=sampler))
 
 
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("weighting", ["samples", "equal"])
+def test_fedcompass(weighting, seed):
+    check_strategy(FedCompass(min_steps=2, max_steps=10, weighting=weighting), seed=seed)
+    check_strategy(FedCompass(min_steps=5, max_steps=5, latest_factor=1.0), num_clients=7, seed=seed)
+
+
 @pytest.mark.parametrize("sampler", SAMPLERS.values(), ids=SAMPLERS)
 @pytest.mark.parametrize("stops", [True, False])
 def test_ringmaster(stops, sampler):
@@ -113,6 +129,7 @@ def test_published_scripts(mode, sampler):
         AFL(concurrency=1),
         FedAvg(cohort_size=1),
         Ringmaster(concurrency=1),
+        FedCompass(),
         FedBuff(concurrency=1, buffer_size=1),
         CyclicWeightTransfer(),
     ],

@@ -12,7 +12,16 @@ from asyncfed.core.random import Stream, purpose_key
 from asyncfed.core.record import UNSET, to_plain
 from asyncfed.core.server import Server
 from asyncfed.core.types import Cancel, Dispatch, Drop, Merge, Report, Wake
-from asyncfed.strategies import AFL, CyclicWeightTransfer, FedAsync, FedAvg, FedBuff, PublishedScripts, Ringmaster
+from asyncfed.strategies import (
+    AFL,
+    CyclicWeightTransfer,
+    FedAsync,
+    FedAvg,
+    FedBuff,
+    FedCompass,
+    PublishedScripts,
+    Ringmaster,
+)
 from asyncfed.strategies.discounts import Hinge, NoDiscount
 from asyncfed.strategies.samplers import ShuffledCycle, UniformAll, Weighted
 from asyncfed.strategies.schedules import DelayAware
@@ -35,6 +44,7 @@ CASES = {
     "fedavg_equal": FedAvg(cohort_size=3, weighting="equal", sampler=ShuffledCycle()),
     "fedavg_samples": FedAvg(cohort_size=4),
     "fedbuff": FedBuff(concurrency=4, buffer_size=3),
+    "fedcompass": FedCompass(min_steps=2, max_steps=10),
     "ringmaster": Ringmaster(concurrency=4, staleness_threshold=2, server_lr=0.5),
     "ringmaster_without_stops": Ringmaster(concurrency=4, staleness_threshold=2, stops=False),
     "published_scripts_afl": PublishedScripts(mode="afl", cohort_size=3),

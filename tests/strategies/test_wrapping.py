@@ -6,7 +6,9 @@ from hypothesis import strategies as st
 
 from asyncfed.core.errors import ConfigError
 from asyncfed.core.types import Combine, Merge
+from asyncfed.strategies import BoundedStaleness, FedCompass, ParticipationWeighted, Ringmaster
 from asyncfed.strategies.wrapping import BusyView, scale_weights
+from asyncfed.testing import check_strategy
 
 
 def test_other_tickets_are_left_alone():
@@ -50,3 +52,17 @@ def test_a_busy_view_shows_more_tickets_and_is_else_the_same():
     assert BusyView(View(), 3).in_flight == 5
     assert BusyView(View(), 3).version == 7
     assert BusyView(View(), None).in_flight > 10**6
+
+
+@pytest.mark.parametrize(
+    "wrapped",
+    [
+        ParticipationWeighted(strategy=FedCompass(min_steps=2, max_steps=10)),
+        BoundedStaleness(strategy=FedCompass(min_steps=2, max_steps=10), max_staleness=2),
+        BoundedStaleness(strategy=FedCompass(min_steps=2, max_steps=10), max_staleness=1, when_stale="damp"),
+        BoundedStaleness(strategy=Ringmaster(concurrency=3), max_staleness=2),
+    ],
+    ids=lambda strategy: type(strategy).__name__,
+)
+def test_strategies_with_timers_and_cancels_can_be_wrapped(wrapped):
+    check_strategy(wrapped)

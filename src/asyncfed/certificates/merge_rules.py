@@ -11,7 +11,16 @@ from typing import Any
 
 from asyncfed.core.record import kind_of, to_plain
 from asyncfed.core.types import Strategy
-from asyncfed.strategies import AFL, CyclicWeightTransfer, FedAsync, FedAvg, FedBuff, PublishedScripts, Ringmaster
+from asyncfed.strategies import (
+    AFL,
+    CyclicWeightTransfer,
+    FedAsync,
+    FedAvg,
+    FedBuff,
+    FedCompass,
+    PublishedScripts,
+    Ringmaster,
+)
 from asyncfed.strategies.dispatch import Dispatching
 from asyncfed.theory.setting import ServerRule
 
@@ -119,6 +128,12 @@ def _fedbuff(strategy: Any, uniform: bool) -> ServerRule:
     )
 
 
+def _fedcompass(strategy: Any, uniform: bool) -> ServerRule:
+    words = "deltas of groups that arrive together, each after as many local steps as fit"
+    because = "every client is at work, for as many steps as its speed allows"
+    return ServerRule("arrival groups", words, None, strategy.server_lr, 1, False, because, constant_weight=False)
+
+
 def _ringmaster(strategy: Any, uniform: bool) -> ServerRule:
     fresh = uniform and strategy.concurrency == 1
     limit = strategy.staleness_threshold
@@ -149,6 +164,7 @@ RULES: dict[type[Any], Callable[[Any, bool], ServerRule]] = {
     FedAvg: _fedavg,
     FedAsync: _fedasync,
     FedBuff: _fedbuff,
+    FedCompass: _fedcompass,
     CyclicWeightTransfer: _cyclic,
     PublishedScripts: _published_scripts,
     Ringmaster: _ringmaster,

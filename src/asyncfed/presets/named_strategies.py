@@ -16,6 +16,7 @@ from asyncfed.strategies import (
     FedAsync,
     FedAvg,
     FedBuff,
+    FedCompass,
     PublishedScripts,
     Ringmaster,
 )
@@ -59,6 +60,10 @@ STRATEGIES: dict[str, tuple[str, Maker]] = {
     "fedbuff": (
         "FedBuff, a buffer as large as the number in flight, at most 10",
         lambda tickets, work, rate: FedBuff(concurrency=tickets, buffer_size=min(10, tickets), work=work),
+    ),
+    "fedcompass": (
+        "FedCompass: everybody at work, with as many local steps as make groups arrive together",
+        lambda tickets, work, rate: FedCompass(work=work),
     ),
     "ringmaster": (
         "Ringmaster ASGD: changes up to J versions old, older work is begun anew",

@@ -19,6 +19,7 @@ from asyncfed.strategies.dispatch import (
 from asyncfed.strategies.fedasync import FedAsync
 from asyncfed.strategies.fedavg import FedAvg, fedprox
 from asyncfed.strategies.fedbuff import FedBuff
+from asyncfed.strategies.fedcompass import FedCompass
 from asyncfed.strategies.participation_weighted import ParticipationWeighted
 from asyncfed.strategies.published_scripts import PublishedScripts
 from asyncfed.strategies.ringmaster import Ringmaster
@@ -48,6 +49,7 @@ __all__ = [
     "FedAsync",
     "FedAvg",
     "FedBuff",
+    "FedCompass",
     "Hinge",
     "KeepBusy",
     "NoDiscount",

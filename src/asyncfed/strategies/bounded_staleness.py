@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, cast
 
 from asyncfed.core.errors import ConfigError
 from asyncfed.core.record import Config, Record, replace, with_field_type
-from asyncfed.core.types import Action, Dispatch, Drop, Merge, Strategy, Update, View
+from asyncfed.core.types import Action, Dispatch, Drop, Merge, Strategy, Update, View, WakingStrategy
 from asyncfed.registry import register
 from asyncfed.strategies.discounts import Discount, Polynomial
 from asyncfed.strategies.wrapping import BusyView, Wrapper, scale_weights
@@ -53,7 +53,8 @@ class BoundedStaleness(Wrapper, Config, tag_field="kind", tag="bounded_staleness
         max_staleness: the bound, in versions, 0 or more.
         when_stale: "drop" forgets an update above the bound, and for the wrapped strategy its ticket is lost;
             "damp" multiplies its weight by `damping(staleness - max_staleness)`; "wait" hands updates to the wrapped
-            strategy only when no ticket in flight would exceed the bound by the merge.
+            strategy only when no ticket in flight would exceed the bound by the merge. What a strategy merges by a
+            timer of its own (FedCompass) does not wait.
         damping: the discount of "damp".
 
     >>> from asyncfed.strategies import FedAsync
@@ -106,6 +107,14 @@ class BoundedStaleness(Wrapper, Config, tag_field="kind", tag="bounded_staleness
         """The wrapped strategy's."""
         inner, actions = self.strategy.on_leave(state.inner, client, view)
         return replace(state, inner=inner), actions
+
+    def on_wake(
+        self, state: BoundedState, number: int, now: float, view: View
+    ) -> tuple[BoundedState, Sequence[Action]]:
+        """The wrapped strategy's; called only if it set a timer."""
+        seen = BusyView(view, len(state.waiting))
+        inner, actions = cast(WakingStrategy, self.strategy).on_wake(state.inner, number, now, seen)
+        return self._damp(replace(state, inner=inner), actions)
 
     def _damp(self, state: BoundedState, actions: Sequence[Action]) -> tuple[BoundedState, Sequence[Action]]:
         if not state.factors:

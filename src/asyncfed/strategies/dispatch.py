@@ -54,7 +54,8 @@ class DispatchPolicy(Record):
 
 @runtime_checkable
 class Dispatching(Protocol):
-    """A strategy that says how it dispatches, with which sampler and schedule. All shipped ones do."""
+    """A strategy that says how it dispatches, with which sampler and schedule. All shipped ones do but
+    FedCompass, which has every client at work."""
 
     @property
     def dispatch(self) -> DispatchPolicy: ...

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 from asyncfed.core.errors import ConfigError
 from asyncfed.core.record import Config, Record, field, replace, with_field_type
-from asyncfed.core.types import Action, Dispatch, Drop, Merge, Strategy, Update, View
+from asyncfed.core.types import Action, Dispatch, Drop, Merge, Strategy, Update, View, WakingStrategy
 from asyncfed.registry import register
 from asyncfed.strategies.participation_weights import count_merge, participation_factor
 from asyncfed.strategies.wrapping import Wrapper, scale_weights
@@ -70,6 +70,13 @@ class ParticipationWeighted(Wrapper, Config, tag_field="kind", tag="participatio
     def on_leave(self, state: WeightedState, client: int, view: View) -> tuple[WeightedState, Sequence[Action]]:
         """What the wrapped strategy decides, its merges weighed."""
         inner, actions = self.strategy.on_leave(state.inner, client, view)
+        return self._weigh(replace(state, inner=inner), actions, view)
+
+    def on_wake(
+        self, state: WeightedState, number: int, now: float, view: View
+    ) -> tuple[WeightedState, Sequence[Action]]:
+        """What the wrapped strategy decides, its merges weighed; called only if it set a timer."""
+        inner, actions = cast(WakingStrategy, self.strategy).on_wake(state.inner, number, now, view)
         return self._weigh(replace(state, inner=inner), actions, view)
 
     def _weigh(

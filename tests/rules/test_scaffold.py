@@ -29,6 +29,7 @@ WORKS = {
     "constant": Work(epochs=2, batch_size=4, learning_rate=0.01),
     "decay": Work(epochs=3, batch_size=4, learning_rate=0.01, decay=0.5),
     "cut": Work(steps=7, batch_size=4, learning_rate=0.01, decay=0.5),
+    "patience": Work(epochs=30, patience=1, batch_size=4, learning_rate=0.01, decay=0.1),
 }
 
 
@@ -49,19 +50,19 @@ def experiment(strategy, work=WORKS["constant"], rule=None, **how):
 # ---- what the variates are --------------------------------------------------------------------------------------
 
 
-def mean_gradient(problem, dispatch, start, correction, seed):
+def mean_gradient(problem, dispatch, start, correction, steps, seed):
     """By a slow loop: the stochastic gradients of this ticket's steps, each counting as much as its rate."""
     client, work, point = dispatch.client, dispatch.work, start
     first, last = problem.clients.offsets[client : client + 2]
     x, y = with_bias(problem.clients.x[first:last], True), problem.clients.y[first:last]
     stream = Stream(draw_key(purpose_key(seed, "train"), client, dispatch.ticket))
     order, epoch, gradients, rates = list(range(len(y))), 0, [], []
-    while len(rates) < work.count_steps(len(y)):
+    while len(rates) < steps:
         shuffle(order, stream)
         epoch += 1
         for begin in range(0, len(y), work.batch_size):
             rows = order[begin : begin + work.batch_size]
-            if len(rates) < work.count_steps(len(y)):
+            if len(rates) < steps:
                 gradients.append((x[rows] @ point - y[rows]) @ x[rows] / len(rows) + problem.model.l2 * point)
                 rates.append(work.learning_rate / epoch**work.decay)
                 point = point - rates[-1] * (gradients[-1] + correction)
@@ -72,7 +73,7 @@ def mean_gradient(problem, dispatch, start, correction, seed):
 @pytest.mark.parametrize("strategy", STRATEGIES.values(), ids=STRATEGIES)
 def test_a_variate_is_the_mean_gradient_of_the_last_pass_under_any_delay_and_c_is_their_mean(strategy, work):
     base = experiment(strategy, work, Scaffold())
-    problem, expected, stale, errors = base.problem(), {}, [], []
+    problem, expected, stale, errors, fewer = base.problem(), {}, [], [], []
 
     def compare(execution):
         table = ClientTable(execution.rule.memory, "c")
@@ -89,10 +90,14 @@ def test_a_variate_is_the_mean_gradient_of_the_last_pass_under_any_delay_and_c_i
             stale.append(execution.version - dispatch.base_version)
             correction = execution.rule.sent_with(ticket)["correction"]
             start = execution.vectors.starts[ticket]
-            expected[dispatch.client] = mean_gradient(problem, dispatch, start, correction, base.seed)
+            asked = dispatch.work.count_steps(problem.num_examples[dispatch.client])
+            made = int((execution._reports[ticket].metrics or {}).get("steps", asked))
+            fewer.append(made < asked)
+            expected[dispatch.client] = mean_gradient(problem, dispatch, start, correction, made, base.seed)
 
     simulate(base, problem=problem, observer=observe, threads=1)
     assert max(errors) < 1e-12
+    assert any(fewer) == (work is WORKS["patience"])
     assert len(expected) >= 4
     assert (max(stale) > 0) == (strategy is not STRATEGIES["rounds"])
 

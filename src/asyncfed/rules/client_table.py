@@ -2,10 +2,10 @@
 
     row_c = the last vector put for client c, 0 before the first;     sum = sum_c row_c;     mean = sum / n
 
-n counts all clients, also those without a row. Putting a vector costs two passes over it: one moves the sum by the
-difference, and once in as many changes as there are rows the sum is computed anew from the rows, so that rounding
-cannot build up. Rows are made when they are first needed, in the order of the first puts, and their array doubles when
-it is full.
+n counts all clients, also those without a row. Putting a vector moves the sum by the difference, and once in as many
+changes as there are rows the sum is computed anew from the rows: rounding cannot build up, and a change costs a few
+passes over one vector, however many there are. Rows are made when they are first needed, in the order of the first
+puts, and their array doubles when it is full.
 """
 
 from __future__ import annotations
@@ -78,10 +78,10 @@ class ClientTable:
 
     def put(self, client: int, vector: np.ndarray) -> None:
         """This is the client's vector from now on; it is copied."""
-        stored = self._own_row(client)
-        before = stored.astype(np.float64)
+        stored, total = self._own_row(client), self.sum()
+        total -= stored
         stored[:] = vector
-        self.sum()[:] += stored - before
+        total += stored
         self._count_change()
 
     def forget(self, client: int) -> None:

@@ -47,7 +47,7 @@ ROOMS = {
         *("strategies", "problems", "data", "theory", "engine", "experiment", "runs", "analysis"),
     },
     "report": {*BOTTOM, "store", "analysis", "certificates"},
-    "flower": {*BOTTOM, "strategies", "data", "problems", "store", "live", "engine", "experiment", "runs"},
+    "flower": {*BOTTOM, "strategies", "uplinks", "data", "problems", "store", "live", "engine", "experiment", "runs"},
     "testing": {*BOTTOM, "rules", "uplinks", "problems", "delays", "strategies"},
     "api": {
         *BOTTOM,

@@ -10,11 +10,13 @@ import pytest
 from asyncfed.core.record import replace
 from asyncfed.engine.replay import replay
 from asyncfed.live.checks import Limits
-from asyncfed.live.client_task import train_task
+from asyncfed.live.client_task import work_on
 from asyncfed.live.session import CheckpointPolicy, LiveSession
+from asyncfed.live.wire import Cancelled, decode, decode_arrays, encode
 from asyncfed.store.events import recorded_merges
 from asyncfed.store.journal import Journal
 from asyncfed.store.schema import KIND_NAMES
+from asyncfed.uplinks.client_memory import ClientMemory
 
 # Client processes are sent shards that tests define, and must be able to import them.
 sys.path.insert(0, str(Path(__file__).parents[2]))
@@ -23,7 +25,10 @@ HEADER = {"num_clients": 4, "verdict": "interrupted", "reason": "", "own_delays"
 
 
 class Harness:
-    """A session with clients that a test makes answer. `held` are the tickets that clients hold, by number."""
+    """A session with clients that a test makes answer. `held` are the tickets that clients hold, by number.
+
+    All that is sent goes through the wire format; `bytes_down` and `bytes_up` count the bodies.
+    """
 
     names = map(str, itertools.count())
 
@@ -36,6 +41,9 @@ class Harness:
             checkpoints or CheckpointPolicy(seconds=1e9),
         )
         self.now, self.held, self.tasks = 0.0, {}, {}
+        self.memories = [ClientMemory() for _ in range(experiment.num_clients)]
+        self.bytes_down = self.bytes_up = 0
+        self.answered = {}
         self.journal = Journal.create(path, {**HEADER, "problem": self.problem.fingerprint()})
         self.open()
         self.session.start()
@@ -57,19 +65,41 @@ class Harness:
         dispatches = self.session.commit(self.now)
         self.held |= {dispatch.ticket: dispatch for dispatch in dispatches}
         self.tasks |= {dispatch.ticket: self.session.make_task(dispatch) for dispatch in dispatches}
+        for dispatch in dispatches:
+            self.bytes_down += self.send(*self.tasks[dispatch.ticket])[2]
+        for dispatch in self.session.take_cancelled():
+            self.send(Cancelled(dispatch.ticket), {})
+            self.held.pop(dispatch.ticket, None)
         return dispatches
 
+    @staticmethod
+    def send(message, arrays):
+        """What arrives of a message, and how many bytes of numbers that took."""
+        arrived, body = decode(b"".join(encode(message, arrays)), 10**6)
+        return arrived, {} if isinstance(arrived, Cancelled) else decode_arrays(arrived, body), len(body)
+
     def result(self, ticket, /, **changes):
-        """What the client that holds this ticket sends, if it is honest: (result, params). `changes` are its lies."""
-        shard = self.problem.shard(self.held[ticket].client)
-        result, trained = train_task(shard, *self.tasks[ticket], lambda: 0.0)
-        params = changes.pop("params", trained)
-        return replace(result, **changes), params
+        """What the client that holds this ticket sends, if it is honest: (result, arrays). `changes` are its lies."""
+        client = self.held[ticket].client
+        if ticket not in self.answered:  # a task is worked on once: it changes what the client remembers
+            task, arrays, _ = self.send(*self.tasks[ticket])
+            first = lambda: self.session.first_model(client)  # noqa: E731
+            shard, memory = self.problem.shard(client), self.memories[client]
+            self.answered[ticket] = work_on(shard, task, arrays, memory, lambda: 0.0, first_model=first)
+        result, sent = self.answered[ticket]
+        sent = changes.pop("arrays", sent)
+        if "params" in changes:
+            sent = {"model": changes.pop("params")}
+        return replace(result, **changes), sent
 
     def answer(self, ticket, /, **changes):
         """The client answers a second after whatever happened last."""
         self.now += 1.0
-        outcome = self.session.accept(self.held[ticket].client, *self.result(ticket, **changes), self.now)
+        result, arrays = self.result(ticket, **changes)
+        if not changes:
+            result, arrays, length = self.send(result, arrays)
+            self.bytes_up += length
+        outcome = self.session.accept(self.held[ticket].client, result, arrays, self.now)
         self.held.pop(ticket)
         return outcome
 

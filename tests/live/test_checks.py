@@ -4,19 +4,39 @@ import numpy as np
 import pytest
 
 from asyncfed.core.errors import ConfigError
-from asyncfed.core.record import replace
-from asyncfed.live.checks import Limits, RecentNorms, change_norm, find_fault
+from asyncfed.core.record import UNSET, replace
+from asyncfed.core.types import Dispatch, Work
+from asyncfed.live.checks import (
+    Limits,
+    RecentNorms,
+    change_norm,
+    find_fault,
+    find_fault_in_change,
+    max_message_bytes,
+    read_model,
+)
 from asyncfed.live.wire import Result
+from asyncfed.uplinks import ErrorFeedback, TopK
 
 START = np.arange(4.0)
 HONEST = Result("s", 7, 0.5, 8, "<f8", {"loss": 0.25})
-KNOWN = {"start": START, "num_examples": 8, "seconds_out": 1.0}
+PLAIN = Dispatch(7, 0, 3, Work())
+REMEMBERING = Dispatch(7, 0, 3, Work(uplink=(ErrorFeedback(codec=TopK(fraction=0.5)),)), 5)
+IMPATIENT = Dispatch(7, 0, 3, Work(epochs=3, batch_size=4, patience=1))
+MESSAGE = {"indices": np.array([0, 2], np.uint32), "values": np.array([1.0, -1.0])}
 
 
-def fault(params=None, limits=None, norms=None, **changes):
+def fault(params=None, limits=None, norms=None, dispatch=PLAIN, arrays=None, **changes):
+    """All checks, as a session makes them."""
     limits = limits or Limits()
-    params = START + 1.0 if params is None else params
-    return find_fault(replace(HONEST, **changes), params, limits, norms or RecentNorms(limits), **KNOWN)
+    wrong = find_fault(dispatch, replace(HONEST, **changes), limits, num_examples=8, seconds_out=1.0)
+    if wrong is not None:
+        return wrong
+    try:
+        model = read_model(dispatch, arrays or {"model": START + 1.0 if params is None else params}, START)
+    except ValueError as error:
+        return str(error)
+    return find_fault_in_change(model, START, norms or RecentNorms(limits))
 
 
 def test_an_honest_result_passes():
@@ -53,6 +73,59 @@ def test_an_honest_result_passes():
 )
 def test_each_fault_is_named(changes, words):
     assert words in fault(**changes)
+
+
+def test_a_message_is_decoded_and_added_to_the_start():
+    assert fault(dispatch=REMEMBERING, memory=5, arrays=MESSAGE) is None
+    assert fault(dispatch=REMEMBERING, memory=-1, arrays=MESSAGE) is None
+    assert read_model(REMEMBERING, MESSAGE, START).tolist() == [1.0, 1.0, 1.0, 3.0]
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"dispatch": PLAIN, "memory": 5}, "used the memory of ticket 5; its work has none"),
+        ({"memory": 4}, "used the memory of ticket 4; it must be 5, or -1"),
+        ({"memory": True}, "used the memory of ticket True"),
+        ({"memory": UNSET}, "used the memory of ticket UNSET"),
+        ({"arrays": {"model": START}}, "its message has 32 bytes; 24 are due"),
+        ({"arrays": {**MESSAGE, "values": np.zeros(3)}}, "its message has 32 bytes"),
+        ({"arrays": {"a": np.zeros(3)}}, "its message cannot be decoded: 'indices'"),
+        (
+            {"arrays": {**MESSAGE, "indices": np.array([2, 0], np.uint32)}},
+            "cannot be decoded: its indices must increase",
+        ),
+        (
+            {"arrays": {**MESSAGE, "indices": np.array([0, 4], np.uint32)}},
+            "cannot be decoded: its indices must increase",
+        ),
+        ({"arrays": {**MESSAGE, "values": np.array([np.nan, 0.0])}}, "not finite"),
+        ({"arrays": {**MESSAGE, "values": np.array([1e308, -1e308])}}, "not finite"),
+        ({"arrays": {**MESSAGE, "values": np.array([1e7, 0.0])}}, "the norm of its change is 1e+07"),
+        ({"dispatch": PLAIN, "memory": UNSET, "arrays": MESSAGE}, "it sent 'indices', 'values' where a model is due"),
+        ({"dispatch": PLAIN, "memory": UNSET, "metrics": {"steps": 3.0}}, "its work makes all that were asked for"),
+        ({"dispatch": IMPATIENT, "memory": UNSET, "metrics": {"steps": 7.0}}, "made 7.0 steps; between 0 and 6"),
+        ({"dispatch": IMPATIENT, "memory": UNSET, "metrics": {"steps": 0.5}}, "made 0.5 steps"),
+        ({"dispatch": IMPATIENT, "memory": UNSET, "metrics": None}, "made None steps"),
+    ],
+)
+def test_each_fault_of_a_message_is_named(changes, words):
+    assert words in fault(**{"dispatch": REMEMBERING, "memory": 5, "arrays": MESSAGE, **changes})
+
+
+def test_steps_are_brought_by_work_that_may_end_early():
+    assert fault(dispatch=IMPATIENT, metrics={"steps": 6.0}) is None
+
+
+def test_a_result_is_as_long_as_the_model_or_what_its_uplinks_declare():
+    class Unknown:
+        def size(self, num_params, itemsize):
+            return None
+
+    assert max_message_bytes(Work(), 100, 8) == 800
+    assert max_message_bytes(Work(uplink=(TopK(fraction=0.01),)), 100, 8) == 12
+    assert max_message_bytes(Work(uplink=(TopK(fraction=1.0),)), 100, 8) == 1200
+    assert max_message_bytes(Work(uplink=(Unknown(),)), 100, 8) == 2 * 800 + 4096
 
 
 def test_a_clock_may_be_a_little_fast():

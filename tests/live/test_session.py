@@ -57,9 +57,10 @@ def test_tickets_come_out_of_commits_only_and_once(live_run):
     (following,) = live.commit()
     assert following.ticket == 2
     assert following.base_version == live.session.state.version == 1
-    task, params = live.session.make_task(following)
+    task, arrays = live.session.make_task(following)
     assert (task.ticket, task.session) == (2, live.session.name)
-    assert params is live.session.state.params
+    assert arrays == {"model": live.session.state.params}
+    assert arrays["model"] is live.session.state.params
 
 
 def test_what_was_committed_survives_a_crash_and_what_was_not_did_not_happen(live_run):
@@ -270,7 +271,7 @@ def test_a_client_is_excluded_at_its_last_permitted_fault(live_run):
     live.commit()
     assert live.session.excluded == {bad}
     result = Result(live.session.name, 0, 0.0, 8, "<f8")
-    assert "set aside" in live.session.accept(bad, result, np.zeros(11), live.now).reason
+    assert "set aside" in live.session.accept(bad, result, {"model": np.zeros(11)}, live.now).reason
     live.play()
     live.check_whole()
 
@@ -290,8 +291,8 @@ def test_the_norm_is_held_against_the_median(live_run):
         live.answer(min(live.held))
         live.commit()
     ticket = min(live.held)
-    (_, start), (_, honest) = live.tasks[ticket], live.result(ticket)
-    refusal = live.answer(ticket, params=start + 100.0 * (honest - start))
+    (_, sent), (_, honest) = live.tasks[ticket], live.result(ticket)
+    refusal = live.answer(ticket, params=sent["model"] + 100.0 * (honest["model"] - sent["model"]))
     assert "the norm of its change" in refusal.reason
 
 

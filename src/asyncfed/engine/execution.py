@@ -41,6 +41,9 @@ from asyncfed.uplinks.chain import declared_size
 MergeObserver: TypeAlias = "Callable[[Execution, Merge], None]"
 """Called with every merge just before it is carried out."""
 
+OwnStart: TypeAlias = Callable[[int, bool], np.ndarray]
+"""The own model of a client that does not download: its last one, or (True) the one it drew first."""
+
 
 class Execution:
     """One run in progress.
@@ -57,7 +60,7 @@ class Execution:
         ledger: Ledger,
         journal: Journal,
         evaluator: Evaluator,
-        own_start: Callable[[int], np.ndarray],
+        own_start: OwnStart,
         divergence_norm: float,
         rule: RuleRun | None = None,
         probe: Probe | None = None,
@@ -106,7 +109,9 @@ class Execution:
     def receive(self, report: Report, energy: float) -> None:
         """A report has arrived; its trained model is in `vectors.trained`."""
         dispatch, bytes_up = self.dispatches.get(report.ticket), self.ledger.model_bytes
-        if dispatch is not None and (self.rule is not None or dispatch.work.uplink is not UNSET):
+        if dispatch is not None and (
+            self.rule is not None or dispatch.memory is not None or dispatch.work.uplink is not UNSET
+        ):
             report = self._accept(dispatch, report)
             bytes_up = self._bytes_up(dispatch.work, report)
         outputs = self.server.receive(report)
@@ -216,7 +221,7 @@ class Execution:
             self.vectors.dispatch(dispatch)
             self.ledger.bytes_down += self.ledger.model_bytes
         else:
-            self.vectors.dispatch(dispatch, self._own_start(client))
+            self.vectors.dispatch(dispatch, self._own_start(client, False))
         memory = None
         if self.rule is not None:
             sent = self.rule.send(ticket, client)
@@ -272,6 +277,19 @@ class Execution:
             self._evaluate_if_due(merge)
 
     # ---- with a rule, or with uplinks --------------------------------------------------------------------------
+
+    def first_model(self, client: int) -> np.ndarray:
+        """The model that this client draws for itself, where it starts from its own."""
+        return self._own_start(client, True)
+
+    def start_of(self, dispatch: Dispatch, memory: int | None) -> np.ndarray:
+        """The model that a ticket's training began with, if its client used the memory of ticket `memory`.
+
+        A client that starts from its own model, and has lost it, begins with the first one it drew.
+        """
+        if dispatch.work.start == "own" and memory == -1 and dispatch.memory != -1:
+            return self.first_model(dispatch.client)
+        return self.vectors.starts[dispatch.ticket]
 
     def _accept(self, dispatch: Dispatch, report: Report) -> Report:
         """The report with what the rule measures about it; it may be merged, and what its client remembers used."""
@@ -447,11 +465,11 @@ def _form(merge: Merge) -> dict[str, Any]:
     return form if merge.combiner is None else {**form, "combiner": merge.combiner}
 
 
-def own_start_function(problem: Problem, vectors: Vectors, seed: int, how: Any) -> Callable[[int], np.ndarray]:
-    """Which model a client that does not download starts from: its last one, or its own first draw."""
+def own_start_function(problem: Problem, vectors: Vectors, seed: int, how: Any) -> OwnStart:
+    """Which model a client that does not download starts from."""
 
-    def own_start(client: int) -> np.ndarray:
-        model = vectors.own.get(client)
+    def own_start(client: int, anew: bool) -> np.ndarray:
+        model = None if anew else vectors.own.get(client)
         return problem.init(seed, client=client, how=how) if model is None else model
 
     return own_start

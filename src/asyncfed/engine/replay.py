@@ -114,7 +114,9 @@ def with_decisions(recorded: Iterable[Event]) -> Iterator[tuple[Event | None, li
 def repeat_costs(execution: Execution, decisions: Sequence[Event]) -> None:
     """What decisions cost that nobody can compute again: work that was cancelled, and noise of a live run."""
     costs = {event.require_ticket(): (event.duration, event.energy) for event in decisions if event.kind == CANCEL}
-    keys = {event.version: event.info["noise_key"] for event in decisions if event.kind == MERGE and event.info}
+    noisy = execution.rule is not None and execution.rule.rule.draws_noise
+    merges = [event for event in decisions if event.kind == MERGE] if noisy else []
+    keys = {event.version: event.info["noise_key"] for event in merges if "noise_key" in event.info}
     execution.on_cancel = lambda dispatch: costs[dispatch.ticket]
     execution.noise_key = keys.__getitem__ if keys else None
 
@@ -148,6 +150,7 @@ def _repeat_report(execution: Execution, event: Event, examples: list[int], trai
     ticket, client = event.require_ticket(), event.require_client()
     dispatch = execution.dispatches[ticket]
     memory = dispatch.memory if event.memory is None else event.memory
+    execution.vectors.starts[ticket] = execution.start_of(dispatch, memory)
     metrics = {**(event.metrics or {}), **train(ticket, memory)}
     if dispatch.work.start == "own":
         execution.vectors.own[client] = execution.vectors.trained[ticket]

@@ -11,15 +11,14 @@ import secrets
 from collections.abc import Callable, Iterable
 from hmac import compare_digest
 
-import numpy as np
 from flwr.app import Message, MessageType, RecordDict
 from flwr.serverapp import Grid
 
 from asyncfed.core.record import Record, replace
 from asyncfed.core.types import Dispatch
-from asyncfed.flower.messages import Introduction, pack_model, unpack_introduction, unpack_model
+from asyncfed.flower.messages import Introduction, pack_message, unpack_introduction, unpack_message
 from asyncfed.live.session import LiveSession, Refusal
-from asyncfed.live.wire import Result, WireError
+from asyncfed.live.wire import Arrays, Result, WireError
 
 QUERY_SECONDS = 60.0
 """How long a node may take to introduce itself; then, and after a refused introduction, it is queried again."""
@@ -93,14 +92,12 @@ class GridDriver:
         grid: Grid,
         *,
         ttl: float,
-        max_bytes: int,
         check: Callable[[Introduction], str | None],
         log: Callable[[str], None],
     ) -> None:
         self.nodes = ClientNodes()
         self._grid = grid
         self._ttl = ttl
-        self._max_bytes = max_bytes
         self._check = check
         self._log = log
         self._queries: dict[str, SentQuery] = {}
@@ -136,6 +133,7 @@ class GridDriver:
             session.leave(client, f"its node was not there for {return_seconds:g} s", now)
         session.expire(now)
         self._send(session.commit(now), now)
+        session.take_cancelled()  # Flower has no way to call a message back: its answer will be refused as late
 
     @property
     def _attached(self) -> LiveSession:
@@ -208,7 +206,7 @@ class GridDriver:
             return
         self._errors.pop(sent.node, None)
         try:
-            result, params = unpack_model(reply.content, Result, self._max_bytes)
+            result, arrays = unpack_message(reply.content, Result, session.max_result_bytes)
         except WireError as error:
             self._log(f"client {sent.client}: {error}")
             session.refuse_unreadable(sent.client, str(error), now, sent.ticket)
@@ -219,11 +217,11 @@ class GridDriver:
             self._log(f"client {sent.client}: ticket {sent.ticket} was answered by another sender")
             session.lose(sent.ticket, "it was answered by a sender that had not been sent it", now)
             return
-        self._accept(sent, result, params, now)
+        self._accept(sent, result, arrays, now)
 
-    def _accept(self, sent: SentTask, result: Result, params: np.ndarray, now: float) -> None:
+    def _accept(self, sent: SentTask, result: Result, arrays: Arrays, now: float) -> None:
         session = self._attached
-        outcome = session.accept(sent.client, replace(result, session=session.name), params, now)
+        outcome = session.accept(sent.client, replace(result, session=session.name), arrays, now)
         if isinstance(outcome, Refusal):
             self._log(f"client {sent.client}: ticket {result.ticket} is refused, {outcome.reason}")
         if result.ticket != sent.ticket:
@@ -250,8 +248,8 @@ class GridDriver:
     def _send_to(self, node: int, dispatch: Dispatch, now: float) -> None:
         """Send a task with a secret of its own in the place of the session's name."""
         secret = secrets.token_hex(SECRET_BYTES)
-        task, params = self._attached.make_task(dispatch)
-        content = pack_model(replace(task, session=secret), params)
+        task, arrays = self._attached.make_task(dispatch)
+        content = pack_message(replace(task, session=secret), arrays)
         identity = self._push(content, node, MessageType.TRAIN, self._ttl + LATE_SECONDS)
         if identity is not None:
             until = now + self._ttl + 2 * LATE_SECONDS

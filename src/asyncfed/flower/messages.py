@@ -1,23 +1,39 @@
-"""The content of Flower messages: a header as MessagePack, and the numbers of the model. No pickles, no data.
+"""The content of Flower messages: a header as MessagePack, and arrays of numbers. No pickles, no data.
 
     RecordDict
       "asyncfed"  ConfigRecord {"header": bytes}        `Task` or `Result` of `live/wire.py`
       "model"     ArrayRecord  {"params": Array}        little-endian float32 or float64, one flat array
+    or, if the header names parts, in place of "model"
+      "parts"     ArrayRecord  {NAME: Array, ...}       little-endian, as the header says
 
-The model travels as an array record because Flower sends large ones in pieces, and the same one to many nodes once.
+Arrays travel as array records because Flower sends large ones in pieces, and the same one to many nodes once.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TypeVar
 
 import numpy as np
 from flwr.app import Array, ArrayRecord, ConfigRecord, RecordDict
 
-from asyncfed.core.record import Record, ValidationError, from_plain, pack, to_plain
-from asyncfed.live.wire import MAX_HEADER_BYTES, Result, Task, WireError, decode_array, decode_header, dtype_name
+from asyncfed.core.record import UNSET, Record, ValidationError, from_plain, pack, to_plain
+from asyncfed.live.wire import (
+    MAX_HEADER_BYTES,
+    MODEL,
+    Arrays,
+    Result,
+    Task,
+    WireError,
+    check_parts,
+    decode_array,
+    decode_header,
+    decode_part,
+    describe_parts,
+    to_bytes,
+)
 
-HEADER, MODEL = "asyncfed", "model"
+HEADER, PARTS = "asyncfed", "parts"
 PLAIN_BYTES = "asyncfed.little_endian"
 T = TypeVar("T", Task, Result)
 
@@ -32,28 +48,53 @@ class Introduction(Record):
     asyncfed: str
 
 
-def pack_model(header: Task | Result, params: np.ndarray) -> RecordDict:
-    """The content of a message that carries a model."""
-    body = np.ascontiguousarray(params, params.dtype.newbyteorder("<")).tobytes()
-    array = Array(dtype=dtype_name(params.dtype), shape=params.shape, stype=PLAIN_BYTES, data=body)
-    return RecordDict({HEADER: ConfigRecord({"header": pack(header)}), MODEL: ArrayRecord({"params": array})})
+def pack_message(header: Task | Result, arrays: Mapping[str, np.ndarray]) -> RecordDict:
+    """The content of a message: a header and its arrays."""
+    packed = pack_arrays(arrays)
+    if header.parts is UNSET:
+        body = {MODEL: ArrayRecord({"params": packed[MODEL]})}
+    else:
+        body = {PARTS: ArrayRecord(packed)}
+    return RecordDict({HEADER: ConfigRecord({"header": pack(header)}), **body})
 
 
-def unpack_model(content: RecordDict, kind: type[T], max_bytes: int) -> tuple[T, np.ndarray]:
-    """The inverse of `pack_model` for bytes from anywhere: whatever is wrong with them is a `WireError`."""
-    header, array = _config_record(content).get("header"), _array_record(content).get("params")
-    if not isinstance(header, bytes) or not isinstance(array, Array):
-        raise WireError("the message lacks its header or its model.")
+def pack_arrays(arrays: Mapping[str, np.ndarray]) -> dict[str, Array]:
+    """Numbers as Flower carries them."""
+    return {
+        part.name: Array(dtype=part.dtype, shape=part.shape, stype=PLAIN_BYTES, data=bytes(to_bytes(array)))
+        for part, array in zip(describe_parts(arrays), arrays.values(), strict=True)
+    }
+
+
+def unpack_message(content: RecordDict, kind: type[T], max_bytes: int) -> tuple[T, Arrays]:
+    """The inverse of `pack_message` for bytes from anywhere: whatever is wrong with them is a `WireError`."""
+    header = _config_record(content).get("header")
+    if not isinstance(header, bytes):
+        raise WireError("the message lacks its header.")
     if len(header) > MAX_HEADER_BYTES:
         raise WireError(f"the header has {len(header)} bytes; at most {MAX_HEADER_BYTES} are read.")
-    if len(array.data) > max_bytes:
-        raise WireError(f"the model has {len(array.data)} bytes; at most {max_bytes} are read.")
     message = decode_header(header)
     if not isinstance(message, kind):
         raise WireError(f"the message is a {type(message).__name__}; a {kind.__name__} is due.")
-    if array.stype != PLAIN_BYTES or array.dtype != message.dtype:
-        raise WireError(f"the model is {array.stype[:40]!r} of {array.dtype[:20]!r}; {message.dtype!r} was announced.")
-    return message, decode_array(message.dtype, array.data)
+    record = _array_record(content, MODEL if message.parts is UNSET else PARTS)
+    length = sum(len(array.data) for array in record.values())
+    if length > max_bytes:
+        raise WireError(f"the message has {length} bytes of numbers; at most {max_bytes} are read.")
+    if message.parts is UNSET:
+        array = _plain_array(record, "params", message.dtype)
+        return message, {MODEL: decode_array(message.dtype, array.data)}
+    check_parts(message.parts, length)
+    arrays = {part.name: decode_part(part, _plain_array(record, part.name, part.dtype).data) for part in message.parts}
+    return message, arrays
+
+
+def _plain_array(record: ArrayRecord, name: str, dtype: str) -> Array:
+    array = record.get(name)
+    if not isinstance(array, Array):
+        raise WireError(f"the message lacks its {name[:20]!r}.")
+    if array.stype != PLAIN_BYTES or array.dtype != dtype:
+        raise WireError(f"{name[:20]!r} is {array.stype[:40]!r} of {array.dtype[:20]!r}; {dtype!r} was announced.")
+    return array
 
 
 def pack_introduction(introduction: Introduction) -> RecordDict:
@@ -76,8 +117,8 @@ def _config_record(content: RecordDict) -> ConfigRecord:
     return record
 
 
-def _array_record(content: RecordDict) -> ArrayRecord:
-    record = content.get(MODEL)
+def _array_record(content: RecordDict, name: str) -> ArrayRecord:
+    record = content.get(name)
     if not isinstance(record, ArrayRecord):
-        raise WireError(f"the message has no ArrayRecord called {MODEL!r}.")
+        raise WireError(f"the message has no ArrayRecord called {name!r}.")
     return record

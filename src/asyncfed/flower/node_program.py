@@ -15,10 +15,12 @@ from flwr.app import Context, Message
 from flwr.clientapp import ClientApp
 
 from asyncfed.core.errors import ConfigError
+from asyncfed.core.record import UNSET
 from asyncfed.data import Clients
 from asyncfed.experiment import Experiment
-from asyncfed.flower.messages import Introduction, pack_introduction, pack_model, unpack_model
-from asyncfed.live.client_task import train_task
+from asyncfed.flower.messages import Introduction, pack_introduction, pack_message, unpack_message
+from asyncfed.flower.node_memory import load_memory, save_memory
+from asyncfed.live.client_task import FirstModel, work_on
 from asyncfed.live.wire import Task, dtype_name
 from asyncfed.problems.protocol import ClientShard, ShardedProblem, as_sharded_problem
 from asyncfed.version import __version__
@@ -26,6 +28,9 @@ from asyncfed.version import __version__
 NodeSettings: TypeAlias = Mapping[str, Any]
 LoadData: TypeAlias = Callable[[int, NodeSettings], tuple[Any, Any]]
 """(client, the node's settings) -> features (rows, columns) and targets (rows,) of that client alone."""
+
+MAX_VECTORS = 4
+"""A task may bring so many vectors as long as the model, itself among them."""
 
 
 class NodeError(Exception):
@@ -38,6 +43,7 @@ class NodeProblem(NamedTuple):
     shard: ClientShard
     num_params: int
     dtype: np.dtype[Any]
+    first_model: FirstModel
 
 
 def make_client_app(experiment: Experiment, load_data: LoadData | None = None) -> ClientApp:
@@ -58,9 +64,13 @@ def make_client_app(experiment: Experiment, load_data: LoadData | None = None) -
         with _only_class_names():
             client = read_client(context.node_config)
             own = load_problem(experiment, client, context.node_config, load_data)
-            task, params = unpack_model(message.content, Task, own.num_params * own.dtype.itemsize)
-            result, trained = train_task(own.shard, task, params, time.perf_counter)
-            return Message(pack_model(result, trained), reply_to=message)
+            longest = MAX_VECTORS * own.num_params * own.dtype.itemsize
+            task, arrays = unpack_message(message.content, Task, longest)
+            memory = load_memory(context.state)
+            result, sent = work_on(own.shard, task, arrays, memory, time.perf_counter, first_model=own.first_model)
+            if task.memory is not UNSET:
+                save_memory(context.state, memory)
+            return Message(pack_message(result, sent), reply_to=message)
 
     return app
 
@@ -91,10 +101,14 @@ def read_client(node: NodeSettings) -> int:
 def load_problem(experiment: Experiment, client: int, node: NodeSettings, load_data: LoadData | None) -> NodeProblem:
     """Loaded by the app's own function, or this client's part of what the experiment generates."""
     if load_data is None:
-        problem = as_sharded_problem(experiment.problem())
-        return NodeProblem(problem.shard(client), problem.num_params, problem.dtype)
-    problem = build_problem(experiment, *load_data(client, node))
-    return NodeProblem(problem.shard(0), problem.num_params, problem.dtype)
+        problem, number = as_sharded_problem(experiment.problem()), client
+    else:
+        problem, number = build_problem(experiment, *load_data(client, node)), 0
+
+    def first_model() -> np.ndarray:
+        return problem.init(experiment.seed, client=client, how=experiment.init)
+
+    return NodeProblem(problem.shard(number), problem.num_params, problem.dtype, first_model)
 
 
 def build_problem(experiment: Experiment, x: Any, y: Any) -> ShardedProblem:

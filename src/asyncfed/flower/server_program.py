@@ -56,7 +56,6 @@ def run_on_grid(
     driver = GridDriver(
         grid,
         ttl=settings.ttl * settings.prefetch,
-        max_bytes=registry.model.num_params * registry.model.dtype.itemsize,
         check=registry.check,
         log=lambda text: log.info("asyncfed: %s", text),
     )

@@ -15,8 +15,10 @@ from sys import float_info
 import numpy as np
 
 from asyncfed.core.errors import ConfigError
-from asyncfed.core.record import Config
-from asyncfed.live.wire import Result
+from asyncfed.core.record import UNSET, Config
+from asyncfed.core.types import Dispatch, Work
+from asyncfed.live.wire import MODEL, Arrays, Result
+from asyncfed.uplinks.chain import declared_size, decode_message, message_size
 
 CLOCK_TOLERANCE = 0.05
 """Two clocks may disagree by so many seconds, and by so large a share, about how long a task took."""
@@ -88,25 +90,76 @@ class RecentNorms:
         return list(self._last)
 
 
+LONGEST_MESSAGE = 2
+"""A message whose size is known only after training may be so many times as long as the model, and 4 KiB longer."""
+
+
+def max_message_bytes(work: Work, num_params: int, itemsize: int) -> int:
+    """How long the body of a result may be: the model, or what the uplinks declare."""
+    if work.uplink is UNSET:
+        return num_params * itemsize
+    declared = declared_size(work.uplink, num_params, itemsize)
+    return LONGEST_MESSAGE * num_params * itemsize + 4096 if declared is None else declared
+
+
 def find_fault(
+    dispatch: Dispatch,
     result: Result,
-    params: np.ndarray,
     limits: Limits,
-    norms: RecentNorms,
-    *,
-    start: np.ndarray,
     num_examples: int,
     seconds_out: float,
 ) -> str | None:
-    """What is wrong with a result, in words, or None; the norm of a sound one is recorded in `norms`.
+    """What is wrong with what a result says, in words, or None.
 
-    `start`, `num_examples` and `seconds_out` are what the server knows about the ticket: the model it was dispatched
-    with, how much data its client had declared, and how long ago it was dispatched.
+    Args:
+        dispatch: its ticket.
+        result: what the client says.
+        limits: what is accepted.
+        num_examples: how much data the client had declared.
+        seconds_out: how long ago the ticket was dispatched.
     """
-    fault = _fault_in_header(result, limits, num_examples, seconds_out) or _fault_in_shape(params, start)
-    if fault is not None:
-        return fault
-    norm = change_norm(params, start)
+    duration, declared = result.duration, result.num_examples
+    if not _is_number(duration) or not 0.0 <= duration < inf:
+        return f"it says it worked for {duration!r} s"
+    if duration > seconds_out * (1.0 + CLOCK_TOLERANCE) + CLOCK_TOLERANCE:
+        return f"it says it worked for {duration:.3g} s on a ticket that was out for {seconds_out:.3g} s"
+    if type(declared) is not int or declared != num_examples:
+        return f"it says it has {str(declared)[:20]} examples; it had declared {num_examples}"
+    if result.memory is not UNSET or dispatch.memory is not None:
+        fault = _fault_in_memory(result.memory, dispatch.memory)
+        if fault is not None:
+            return fault
+    if result.metrics is None and dispatch.work.patience is UNSET:
+        return None
+    return _fault_in_metrics(result.metrics or {}, limits) or _fault_in_steps(result, dispatch.work, num_examples)
+
+
+def read_model(dispatch: Dispatch, arrays: Arrays, start: np.ndarray) -> np.ndarray:
+    """The model that a client trained, as far as the server knows: with uplinks, `start` plus its decoded message.
+
+    Raises:
+        ValueError: what it sent is impossible; the text says why.
+    """
+    uplinks = dispatch.work.uplink
+    if uplinks is UNSET:
+        if arrays.keys() != {MODEL}:
+            raise ValueError(f"it sent {_names(arrays)} where a model is due")
+        return _check_shape(arrays[MODEL], start)
+    sent, declared = message_size(arrays), declared_size(uplinks, start.size, start.itemsize)
+    if declared is not None and sent != declared:
+        raise ValueError(f"its message has {sent} bytes; {declared} are due")
+    try:
+        change = decode_message(uplinks, arrays or None, start.size, start.dtype)
+    except Exception as error:  # whatever a decoder makes of bytes from outside, the server goes on
+        raise ValueError(f"its message cannot be decoded: {str(error) or type(error).__name__}"[:200]) from error
+    with np.errstate(over="ignore", invalid="ignore"):
+        model: np.ndarray = start + change
+    return model
+
+
+def find_fault_in_change(model: np.ndarray, start: np.ndarray, norms: RecentNorms) -> str | None:
+    """What is wrong with how far a model is from where it started, or None; a sound norm is recorded in `norms`."""
+    norm = change_norm(model, start)
     if not isfinite(norm):
         return "the model it sent is not finite, or too large for its norm to be"
     if norm > norms.limit():
@@ -121,25 +174,38 @@ def change_norm(trained: np.ndarray, start: np.ndarray) -> float:
     return float(np.sqrt(change.dot(change)))
 
 
-def _fault_in_shape(params: object, start: np.ndarray) -> str | None:
+def _check_shape(params: object, start: np.ndarray) -> np.ndarray:
     if not isinstance(params, np.ndarray):
-        return f"it sent a {type(params).__name__} where an array is due"
+        raise ValueError(f"it sent a {type(params).__name__} where an array is due")
     if params.shape != start.shape:
-        return f"the model it sent has shape {params.shape}; it must have {start.shape}"
+        raise ValueError(f"the model it sent has shape {params.shape}; it must have {start.shape}")
     if params.dtype != start.dtype:
-        return f"the model it sent holds {params.dtype}; it must hold {start.dtype}"
+        raise ValueError(f"the model it sent holds {params.dtype}; it must hold {start.dtype}")
+    return params
+
+
+def _names(arrays: Arrays) -> str:
+    return ", ".join(repr(name[:20]) for name in list(arrays)[:5]) or "nothing"
+
+
+def _fault_in_memory(used: object, wanted: int | None) -> str | None:
+    """A client uses the memory it was told to use, or says that it has lost it."""
+    if wanted is None:
+        return f"it says it used the memory of ticket {str(used)[:20]}; its work has none"
+    if type(used) is not int or used not in (wanted, -1):
+        return f"it says it used the memory of ticket {str(used)[:20]}; it must be {wanted}, or -1 if that is lost"
     return None
 
 
-def _fault_in_header(result: Result, limits: Limits, num_examples: int, seconds_out: float) -> str | None:
-    duration, declared = result.duration, result.num_examples
-    if not _is_number(duration) or not 0.0 <= duration < inf:
-        return f"it says it worked for {duration!r} s"
-    if duration > seconds_out * (1.0 + CLOCK_TOLERANCE) + CLOCK_TOLERANCE:
-        return f"it says it worked for {duration:.3g} s on a ticket that was out for {seconds_out:.3g} s"
-    if type(declared) is not int or declared != num_examples:
-        return f"it says it has {str(declared)[:20]} examples; it had declared {num_examples}"
-    return None if result.metrics is None else _fault_in_metrics(result.metrics, limits)
+def _fault_in_steps(result: Result, work: Work, num_examples: int) -> str | None:
+    """Rules count on `steps`, so only work that may end early brings them, and no more than were asked for."""
+    steps = (result.metrics or {}).get("steps")
+    if work.patience is UNSET:
+        return None if steps is None else "it says how many steps it made; its work makes all that were asked for"
+    most = work.count_steps(num_examples)
+    if steps is None or not (0 <= steps <= most and steps == int(steps)):
+        return f"it says it made {str(steps)[:20]} steps; between 0 and {most} were asked for"
+    return None
 
 
 def _fault_in_metrics(metrics: object, limits: Limits) -> str | None:

@@ -3,28 +3,116 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TypeAlias
 
 import numpy as np
 
-from asyncfed.live.wire import Result, Task, dtype_name
+from asyncfed.core.record import UNSET
+from asyncfed.live.wire import CORRECTION, MODEL, Arrays, Parts, Result, Task, WireError, describe_parts, dtype_name
 from asyncfed.problems.protocol import ClientShard
+from asyncfed.uplinks.chain import decode_message, encode_change, init_memory
+from asyncfed.uplinks.client_memory import ClientMemory
+
+OWN_MODEL = "own_model"
+"""The name under which a client remembers its own model, beside what its uplinks remember."""
+
+FirstModel: TypeAlias = Callable[[], np.ndarray]
+"""Gives the model that a client draws for itself, for work that starts from the client's own."""
 
 
-def train_task(
+def work_on(
     shard: ClientShard,
     task: Task,
-    params: np.ndarray,
+    arrays: Arrays,
+    memory: ClientMemory,
     clock: Callable[[], float],
     pause: Callable[[float], None] | None = None,
-) -> tuple[Result, np.ndarray]:
-    """Train as the task says. Besides the model, only what the header of the result names leaves the client.
+    first_model: FirstModel | None = None,
+) -> tuple[Result, Arrays]:
+    """Train as the task says. Besides what is returned here, nothing leaves the client.
 
-    `clock` gives seconds. `pause`, if given, is called with the seconds the training took and may sleep: a slowed-down
-    client does, and its result says so.
+    Args:
+        shard: the client's own data, and how it trains.
+        task: what is to be done.
+        arrays: what came with it.
+        memory: what the client remembers of its tickets; what it remembers of this one is added.
+        clock: gives seconds.
+        pause: called with the seconds the training took, if given, and may sleep: a slowed-down client does, and its
+            result says so.
+        first_model: needed for work that starts from the client's own model.
+
+    Returns:
+        The result, and the arrays to be sent with it: the trained model, or the message of the work's uplinks.
     """
-    began = clock()
-    trained = shard.train(params, task.work, task.key)
+    began, work = clock(), task.work
+    kept, used = ({}, UNSET) if task.memory is UNSET else _recall(task.memory, task, arrays, memory, first_model)
+    start = _find(arrays, MODEL) if work.start == "server" else kept[OWN_MODEL]
+    trained, metrics = _train(shard, task, start, arrays.get(CORRECTION))
+    parts: Parts = UNSET
+    sent = {MODEL: trained}
+    after = {OWN_MODEL: trained}
+    if work.uplink is not UNSET:
+        message, after = _encode(task, start, trained, kept)
+        sent = message or {}
+        parts = describe_parts(sent)
+    if task.memory is not UNSET:
+        memory.store(task.ticket, after)
     if pause is not None:
         pause(clock() - began)
-    result = Result(task.session, task.ticket, clock() - began, shard.num_examples, dtype_name(trained.dtype))
-    return result, trained
+    result = Result(
+        task.session,
+        task.ticket,
+        clock() - began,
+        shard.num_examples,
+        dtype_name(trained.dtype),
+        metrics,
+        used,
+        parts,
+    )
+    return result, sent
+
+
+def _find(arrays: Arrays, name: str) -> np.ndarray:
+    if name not in arrays:
+        raise WireError(f"the task came without its {name}.")
+    return arrays[name]
+
+
+def _recall(
+    ticket: int, task: Task, arrays: Arrays, memory: ClientMemory, first_model: FirstModel | None
+) -> tuple[Arrays, int]:
+    """What the client remembers from this ticket, and its number; if it has lost that, what it began with, and -1."""
+    first: Arrays = {}
+    if ticket not in memory.of_ticket:
+        if task.work.start == "own":
+            if first_model is None:
+                raise WireError("the task starts from the client's own model, and this client has none.")
+            first[OWN_MODEL] = first_model()
+        if task.work.uplink is not UNSET:
+            model = _find(arrays, MODEL) if task.work.start == "server" else first[OWN_MODEL]
+            first |= init_memory(task.work.uplink, model.size, model.dtype)
+    return memory.recall(ticket, first)
+
+
+def _train(
+    shard: ClientShard, task: Task, start: np.ndarray, correction: np.ndarray | None
+) -> tuple[np.ndarray, dict[str, float] | None]:
+    """The trained model; and the steps it took, where they may be fewer than were asked for."""
+    more = {} if correction is None else {"correction": correction.astype(start.dtype, copy=False)}
+    if task.work.patience is UNSET:
+        return shard.train(start, task.work, task.key, **more), None
+    steps = np.zeros(1, np.int64)
+    trained = shard.train(start, task.work, task.key, **more, steps_done=steps)
+    return trained, {"steps": float(steps[0])}
+
+
+def _encode(task: Task, start: np.ndarray, trained: np.ndarray, kept: Arrays) -> tuple[Arrays | None, Arrays]:
+    """The message of the uplinks, and all that is to be remembered; the same as `engine.training` computes."""
+    uplinks, key = task.work.uplink, task.uplink_key
+    if uplinks is UNSET or key is UNSET:
+        raise WireError("the task has uplinks without a key.")
+    before = kept if task.memory is not UNSET else init_memory(uplinks, start.size, start.dtype)
+    message, after = encode_change(uplinks, before, trained - start, key)
+    if task.work.start == "own":  # the model that the server knows of
+        after[OWN_MODEL] = start + decode_message(uplinks, message, start.size, start.dtype)
+    return message, after

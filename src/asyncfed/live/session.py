@@ -6,13 +6,15 @@ An engine moves messages and keeps the clock; all else is decided here. Every en
     session.start()                                 # or resume(), if the run was interrupted or killed
     began = monotonic() - session.state.elapsed     # `now` below is monotonic() - began: it continues a resumed run
     while not session.finished:
-        for client, result, params in received():   # as many as there are: they share one commit
-            session.accept(client, result, params, now)  # Accepted, or a Refusal that says why
+        for client, result, arrays in received():   # as many as there are: they share one commit
+            session.accept(client, result, arrays, now)  # Accepted, or a Refusal that says why
         for client in disconnected():               # a client died: its work is lost, it may come back
             session.lose_all(client, "its process ended", now)
-        session.expire(now)                         # loses tickets nobody will answer; ends the run when its time is up
+        session.expire(now)                         # timers, tickets nobody will answer, the end of the run's time
         for dispatch in session.commit(now):        # these are on disk, and only now may they be sent
             send(dispatch.client, *session.make_task(dispatch))
+        for dispatch in session.take_cancelled():   # tickets that were given up: their clients may be told
+            send(dispatch.client, Cancelled(dispatch.ticket))
     seal(session, journal)                          # writes the last checkpoint and the verdict
 
 Three rules keep a killed server from losing or repeating anything:
@@ -28,24 +30,28 @@ Three rules keep a killed server from losing or repeating anything:
 
 from __future__ import annotations
 
+from heapq import heapify, heappop, heappush
+from secrets import randbits
+
 import numpy as np
 
 from asyncfed.core.errors import JournalError, ProtocolError
 from asyncfed.core.random import draw_key, purpose_key
-from asyncfed.core.record import Config, Record
-from asyncfed.core.types import Dispatch, Pool, Report
+from asyncfed.core.record import UNSET, Config, Record, UnsetType
+from asyncfed.core.types import Dispatch, Pool, Report, Uplink, Work
 from asyncfed.engine.execution_setup import set_up
 from asyncfed.engine.plan import Checkpoint, Plan
 from asyncfed.engine.progress import RunState
-from asyncfed.engine.replay import INPUTS, repeat_input
-from asyncfed.live.checks import Limits, change_norm, find_fault
+from asyncfed.engine.replay import repeat_costs, repeat_input, with_decisions
+from asyncfed.live.checks import Limits, change_norm, find_fault, find_fault_in_change, max_message_bytes, read_model
 from asyncfed.live.ticket_records import TicketRecords
-from asyncfed.live.wire import Result, Task, dtype_name
+from asyncfed.live.wire import MODEL, Arrays, Parts, Result, Task, describe_parts, dtype_name
 from asyncfed.problems.protocol import Problem
 from asyncfed.store.events import Event
 from asyncfed.store.journal import Journal
 from asyncfed.store.loss_reasons import OVER, REPLY_REFUSED, SERVER_DIED, SET_ASIDE, TOO_LATE
-from asyncfed.store.schema import LEAVE, LOST, REFUSED, REPORT
+from asyncfed.store.schema import LEAVE, LOST, REFUSED, REPORT, WAKE
+from asyncfed.uplinks.chain import declared_size, message_size
 
 
 class CheckpointPolicy(Config):
@@ -99,15 +105,23 @@ class LiveSession:
         self._policy = checkpoints or CheckpointPolicy()
         self._examples: list[int] = problem.num_examples.tolist()
         self._dtype = problem.dtype
-        self._train_key = purpose_key(plan.seed, "train")
+        self._train_key, self._uplink_key = purpose_key(plan.seed, "train"), purpose_key(plan.seed, "uplink")
         self._deadline = plan.budget.elapsed
         self._records = TicketRecords(self._limits)
         self._unsent: list[Dispatch] = []
+        self._cancelled: list[Dispatch] = []
+        self._timers: list[tuple[float, int]] = []  # a heap: when, and the number
+        self._work: Work | None = None
         self._payload_bytes = self._checkpoint_bytes = 0
         self._saved_at: float | None = None
         self._checkpoint = journal.checkpoint()
         self._execution = set_up(problem, plan, journal, self._checkpoint)
         self._execution.on_dispatch = self._record_dispatch
+        self._execution.on_wake = self._set_timer
+        self._execution.on_cancel = self._cancel
+        self._execution.noise_key = _draw_noise_key
+        self.max_result_bytes = 0
+        """How long the body of a result may be, whichever ticket it is for."""
         self.state = RunState(self._execution)
 
     # ---- what an observer may read --------------------------------------------------------------------------
@@ -161,8 +175,10 @@ class LiveSession:
         state, _ = self._checkpoint
         self.finished = state["finished"]
         self._records.restore(state["live"])
+        self._timers = [(due, number) for due, number in state.get("timers", ())]
         self._redo_since(state["seq"])
         self._unsent.clear()
+        self._cancelled.clear()
         for ticket in self.in_flight():
             if not self._stopped():
                 self._lose(ticket, SERVER_DIED)
@@ -173,10 +189,12 @@ class LiveSession:
         journal, execution = self._journal, self._execution
         recorded = list(journal.event_rows(since))
         journal.go_back(since)
-        for event in recorded:
-            if event.kind not in INPUTS or self._stopped():
-                continue  # a decision, which is made again, or the stop that was
+        for event, decisions in with_decisions(recorded):
+            if event is None or self._stopped():
+                continue  # what comes before the first input, or the stop that was decided
             execution.now = event.time
+            repeat_costs(execution, decisions)
+            execution.on_cancel = self._cancel  # which knows when the ticket was dispatched
             try:
                 self._record_input(event)
                 repeat_input(execution, event, self._examples, self._restore_payload)
@@ -185,6 +203,7 @@ class LiveSession:
                     f"{journal.path} is damaged: its event {event.seq} cannot have happened ({error!r}). Restore the "
                     "file from a copy."
                 ) from error
+        execution.noise_key = _draw_noise_key
         journal.confirm(since)
 
     def _restore_payload(self, ticket: int, memory: int | None) -> dict[str, float]:
@@ -202,6 +221,9 @@ class LiveSession:
             records.count_refusal(event.require_client(), event.is_fault)
         elif event.kind == LEAVE:
             self._give_up_all(event.require_client())
+        elif event.kind == WAKE:
+            self._timers.remove(min(timer for timer in self._timers if timer[1] == event.timer))
+            heapify(self._timers)
         elif event.kind in (REPORT, LOST):
             ticket, client = event.require_ticket(), event.require_client()
             records.close(ticket, client, event.time)
@@ -210,7 +232,7 @@ class LiveSession:
 
     # ---- inputs ----------------------------------------------------------------------------------------------
 
-    def accept(self, client: int, result: Result, params: np.ndarray, now: float) -> Accepted | Refusal:
+    def accept(self, client: int, result: Result, arrays: Arrays, now: float) -> Accepted | Refusal:
         """A client sent a result. A wrong one is refused, counted and journalled; its ticket is then lost.
 
         `client` is the one the engine received it from, which the result itself need not be honest about.
@@ -226,18 +248,21 @@ class LiveSession:
         if dispatch is None or dispatch.client != client:
             return self._refuse_unexpected(client, result.ticket, dispatch)
         ticket = dispatch.ticket
-        fault = find_fault(
-            result,
-            params,
-            self._limits,
-            records.norms,
-            start=self._execution.vectors.starts[ticket],
-            num_examples=server.num_examples(client),
-            seconds_out=self._execution.now - records.dispatched_at[ticket],
-        )
+        seconds_out = self._execution.now - records.dispatched_at[ticket]
+        fault = find_fault(dispatch, result, self._limits, server.num_examples(client), seconds_out)
+        if fault is None:
+            memory = None if isinstance(result.memory, UnsetType) else result.memory
+            start = self._execution.start_of(dispatch, memory)
+            try:
+                model = read_model(dispatch, arrays, start)
+            except ValueError as error:
+                fault = str(error)
+            else:
+                fault = find_fault_in_change(model, start, records.norms)
         if fault is not None:
             return self._refuse(ticket, client, fault, is_fault=True, loses=True)
-        self._report(dispatch, result, params)
+        self._execution.vectors.starts[ticket] = start
+        self._report(dispatch, result, memory, model, message_size(arrays))
         return Accepted(ticket)
 
     def refuse_unreadable(self, client: int, reason: str, now: float, ticket: int | None = None) -> Refusal:
@@ -277,8 +302,13 @@ class LiveSession:
             self._end_if_stopped()
 
     def expire(self, now: float) -> list[int]:
-        """Give up tickets whose time is over. Returns the clients that held them: they may be hanging."""
+        """Let timers run out, and give up tickets whose time is over.
+
+        Returns:
+            The clients that held such tickets: they may be hanging.
+        """
         self._advance_clock(now)
+        self._wake_up()
         late = self._records.find_overdue(self._execution.server.outstanding.values(), self._execution.now)
         for dispatch in late:
             self.lose(dispatch.ticket, f"no answer within {self._limits.ticket_seconds:g} s", now)
@@ -308,12 +338,49 @@ class LiveSession:
         in_flight = self._execution.server.outstanding
         return [] if self.finished else [dispatch for dispatch in unsent if dispatch.ticket in in_flight]
 
-    def make_task(self, dispatch: Dispatch) -> tuple[Task, np.ndarray]:
-        """What is sent for a ticket in flight: its task, and the model to start from. Never change the latter."""
-        ticket = dispatch.ticket
-        params = self._execution.vectors.starts[ticket]
-        key = draw_key(self._train_key, dispatch.client, ticket)
-        return Task(self.name, ticket, dispatch.base_version, dispatch.work, key, dtype_name(params.dtype)), params
+    def make_task(self, dispatch: Dispatch) -> tuple[Task, Arrays]:
+        """What is sent for a ticket in flight: its task, and the arrays that go with it. Never change the latter.
+
+        They are the model, unless the client starts from its own, and what the rule sends along.
+        """
+        ticket, client, work, execution = dispatch.ticket, dispatch.client, dispatch.work, self._execution
+        params = execution.vectors.starts[ticket]
+        arrays = {MODEL: params} if work.start == "server" else {}
+        if execution.rule is not None:
+            arrays |= execution.rule.sent_with(ticket)
+        parts: Parts = UNSET if len(arrays) == 1 and MODEL in arrays else describe_parts(arrays)
+        task = Task(
+            self.name,
+            ticket,
+            dispatch.base_version,
+            work,
+            draw_key(self._train_key, client, ticket),
+            dtype_name(params.dtype),
+            UNSET if dispatch.memory is None else dispatch.memory,
+            UNSET if work.uplink is UNSET else draw_key(self._uplink_key, client, ticket),
+            parts,
+        )
+        return task, arrays
+
+    def take_cancelled(self) -> list[Dispatch]:
+        """Tickets that were given up since the last call. To be called after `commit`; their clients may be told."""
+        cancelled, self._cancelled = self._cancelled, []
+        return cancelled
+
+    @property
+    def next_timer(self) -> float | None:
+        """When the next timer runs out; None if there is none. `expire` is to be called then."""
+        return self._timers[0][0] if self._timers else None
+
+    @property
+    def uplinks(self) -> tuple[Uplink, ...]:
+        """What clients do to their changes, as far as it is known before the strategy is asked."""
+        uplinks = self._execution.server.strategy.work.uplink
+        return () if uplinks is UNSET else uplinks
+
+    def first_model(self, client: int) -> np.ndarray:
+        """The model that this client draws for itself, for work that starts from it."""
+        return self._execution.first_model(client)
 
     def _checkpoint_due(self, since_last: float) -> bool:
         policy, accepted = self._policy, self._payload_bytes
@@ -330,6 +397,8 @@ class LiveSession:
     def checkpoint(self) -> Checkpoint:
         """The state and the arrays from which `resume` continues."""
         state = {**self._execution.snapshot(), "finished": self.finished, "live": self._records.snapshot()}
+        if self._timers:
+            state["timers"] = self._timers
         return state, self._execution.dump()
 
     # ---- inside ----------------------------------------------------------------------------------------------
@@ -349,11 +418,38 @@ class LiveSession:
     def _record_dispatch(self, dispatch: Dispatch) -> None:
         self._records.dispatched_at[dispatch.ticket] = self._execution.now
         self._unsent.append(dispatch)
+        if dispatch.work is not self._work:  # mostly it is the same
+            self._work, params = dispatch.work, self._execution.vectors.params
+            allowed = max_message_bytes(dispatch.work, params.size, params.itemsize)
+            self.max_result_bytes = max(self.max_result_bytes, allowed)
 
-    def _report(self, dispatch: Dispatch, result: Result, params: np.ndarray) -> None:
+    def _set_timer(self, due: float, number: int) -> None:
+        heappush(self._timers, (due, number))
+
+    def _wake_up(self) -> None:
+        """Ask the strategy about timers that have run out; those it sets meanwhile are for the next time."""
+        now, numbers = self._execution.now, []
+        while self._timers and self._timers[0][0] <= now:
+            numbers.append(heappop(self._timers)[1])
+        for number in numbers:
+            if not self.finished:
+                self._execution.wake(number)
+                self._end_if_stopped()
+
+    def _cancel(self, dispatch: Dispatch) -> tuple[float, float]:
+        """The strategy gives a ticket up: how many seconds it was out, and no energy, for nobody measures it."""
+        ticket, client = dispatch.ticket, dispatch.client
+        after = self._records.close(ticket, client, self._execution.now)
+        self._records.give_up(ticket, client)
+        self._cancelled.append(dispatch)
+        return after, 0.0
+
+    def _report(
+        self, dispatch: Dispatch, result: Result, memory: int | None, model: np.ndarray, num_bytes: int
+    ) -> None:
         """Give a sound result to the server. Its duration is measured here: learning rates may depend on it."""
         execution, records, ticket, client = self._execution, self._records, dispatch.ticket, dispatch.client
-        model = np.ascontiguousarray(params)
+        model = np.ascontiguousarray(model)
         execution.vectors.trained[ticket] = model
         if dispatch.work.start == "own":
             execution.vectors.own[client] = model
@@ -362,8 +458,11 @@ class LiveSession:
         duration = execution.now - records.start_time(ticket, client)
         records.close(ticket, client, execution.now)
         metrics = {name: float(value) for name, value in result.metrics.items()} if result.metrics else None
+        uplinks = dispatch.work.uplink
+        if uplinks is not UNSET and declared_size(uplinks, model.size, model.itemsize) is None:
+            metrics = {**(metrics or {}), "bytes": float(num_bytes)}
         examples = execution.server.num_examples(client)
-        execution.receive(Report(ticket, client, execution.now, duration, examples, metrics), 0.0)
+        execution.receive(Report(ticket, client, execution.now, duration, examples, metrics, memory), 0.0)
         self._end_if_stopped()
 
     def _refuse_unexpected(self, client: int, claimed: object, dispatch: Dispatch | None) -> Refusal:
@@ -413,3 +512,8 @@ class LiveSession:
         if self._stopped() and not self.finished:
             self.finished = True
             self._execution.conclude()
+
+
+def _draw_noise_key(version: int) -> int:
+    """What the noise of this version is drawn from: the machine's own entropy, which nobody else knows."""
+    return randbits(64)

@@ -1,34 +1,40 @@
-"""The wire format, version 1: how the messages of client and server become bytes, and back.
+"""The wire format, version 2: how the messages of client and server become bytes, and back.
 
-A message is a MessagePack header, then the numbers of one array.
+A message is a MessagePack header, then the numbers of its arrays.
 
     offset  bytes  what
     0       3      "AFW", so that other protocols are recognised at once
-    3       1      version of this format, 1
+    3       1      version of this format, 2
     4       4      length of the header, little-endian
     8       8      length of the body, little-endian
     16      ...    header: one of the messages below, as MessagePack
-    ...     ...    body: the array, little-endian, nothing else
+    ...     ...    body: the arrays one after another, little-endian, nothing else
 
-Nothing is ever unpickled. Lengths are checked before anything of that length is read or allocated, and every way in
-which bytes can be wrong ends in a `WireError`.
+A header that names no `parts` announces one array, the model, of its `dtype`; otherwise the body is exactly the parts,
+in their order. Nothing is ever unpickled. Lengths are checked before anything of that length is read or allocated, and
+every way in which bytes can be wrong ends in a `WireError`.
 """
 
 from __future__ import annotations
 
 import struct
-from typing import Any, Literal, TypeAlias
+from collections.abc import Mapping, Sequence
+from math import prod
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
 from asyncfed.core.errors import ProtocolError
-from asyncfed.core.record import Record, ValidationError, pack, unpack
+from asyncfed.core.record import UNSET, Record, UnsetType, ValidationError, pack, unpack
 from asyncfed.core.types import Work
 
 MAGIC = b"AFW"
-VERSION = 1
+VERSION = 2
 PREFIX_BYTES = 16
 MAX_HEADER_BYTES = 16 * 1024
+MAX_PARTS = 64
+MAX_PART_NAME = 64
+MODEL, CORRECTION = "model", "correction"
 _prefix = struct.Struct("<3sBIQ")
 
 
@@ -37,6 +43,25 @@ class WireError(ProtocolError):
 
 
 ArrayType = Literal["<f4", "<f8"]
+PartType = Literal["<f2", "<f4", "<f8", "|i1", "<i2", "<i4", "<i8", "|u1", "<u2", "<u4", "<u8", "|b1"]
+PART_TYPES: frozenset[str] = frozenset(get_args(PartType))
+Arrays: TypeAlias = dict[str, np.ndarray]
+
+
+class Part(Record):
+    """One array of a body: what it is called, and how its bytes are to be read."""
+
+    name: str
+    dtype: PartType
+    shape: tuple[int, ...]
+
+    @property
+    def nbytes(self) -> int:
+        """Its length in the body."""
+        return np.dtype(self.dtype).itemsize * prod(self.shape)
+
+
+Parts: TypeAlias = tuple[Part, ...] | UnsetType
 
 
 class Hello(Record, tag_field="kind", tag="hello"):
@@ -46,9 +71,19 @@ class Hello(Record, tag_field="kind", tag="hello"):
 
 
 class Task(Record, tag_field="kind", tag="task"):
-    """Server to client: train the model in the body.
+    """Server to client: train.
 
-    `session` is to be sent back with the result; `key` seeds all randomness of the training.
+    Args:
+        session: to be sent back with the result.
+        ticket: the ticket's number.
+        base_version: the model's version.
+        work: what is to be done.
+        key: what all randomness of the training is made from.
+        dtype: of the model.
+        memory: for work that remembers, the ticket whose memory is to be used; -1 for none.
+        uplink_key: for work with uplinks, what all their randomness is made from.
+        parts: the arrays in the body: `model` unless the client starts from its own, and what the rule of the server
+            sends along, `correction`. UNSET: the model alone.
     """
 
     session: str
@@ -57,10 +92,31 @@ class Task(Record, tag_field="kind", tag="task"):
     work: Work
     key: int
     dtype: ArrayType
+    memory: int | UnsetType = UNSET
+    uplink_key: int | UnsetType = UNSET
+    parts: Parts = UNSET
+
+
+class Cancelled(Record, tag_field="kind", tag="cancelled"):
+    """Server to client: this ticket was given up. If its result has not been sent yet, it need not be."""
+
+    ticket: int
 
 
 class Result(Record, tag_field="kind", tag="result"):
-    """Client to server: the trained model is in the body."""
+    """Client to server: what became of a task.
+
+    Args:
+        session: the task's.
+        ticket: the task's.
+        duration: seconds that it took.
+        num_examples: the client's rows.
+        dtype: of the model.
+        metrics: numbers by name; `steps` where fewer may have been made than were asked for.
+        memory: for work that remembers, the ticket whose memory was used; -1 if the client began anew.
+        parts: the arrays in the body: the message of the uplinks, none if nothing was worth sending. UNSET: the trained
+            model.
+    """
 
     session: str
     ticket: int
@@ -68,23 +124,45 @@ class Result(Record, tag_field="kind", tag="result"):
     num_examples: int
     dtype: ArrayType
     metrics: dict[str, float] | None = None
+    memory: int | UnsetType = UNSET
+    parts: Parts = UNSET
 
 
-Message: TypeAlias = Hello | Task | Result
+Message: TypeAlias = Hello | Task | Cancelled | Result
 
 
-def encode(message: Message, array: np.ndarray | None = None) -> list[bytes | memoryview]:
+def encode(message: Message, arrays: Mapping[str, np.ndarray] | None = None) -> list[bytes | memoryview]:
     """The frame of a message in pieces to be written one after another, so that a large array is not copied.
+
+    `arrays` are the message's `parts`, in their order.
 
     >>> frame = b"".join(encode(Hello(3)))
     >>> decode(frame, max_body_bytes=0)[0]
     Hello(client=3)
     """
     header = pack(message)
-    if array is None:
+    if not arrays:
         return [_prefix.pack(MAGIC, VERSION, len(header), 0) + header]
-    body = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
-    return [_prefix.pack(MAGIC, VERSION, len(header), body.nbytes) + header, body.data.cast("B")]
+    pieces = [to_bytes(array) for array in arrays.values()]
+    length = sum(map(len, pieces))
+    return [_prefix.pack(MAGIC, VERSION, len(header), length) + header, *pieces]
+
+
+def to_bytes(array: np.ndarray) -> memoryview:
+    """The numbers of an array, little-endian; not copied if they lie that way already."""
+    return np.ascontiguousarray(array, array.dtype.newbyteorder("<")).data.cast("B")
+
+
+def describe_parts(arrays: Mapping[str, np.ndarray]) -> tuple[Part, ...]:
+    """What a header says about these arrays."""
+    return tuple(Part(name, _part_type(name, array), array.shape) for name, array in arrays.items())
+
+
+def _part_type(name: str, array: np.ndarray) -> PartType:
+    kind = array.dtype.newbyteorder("<").str
+    if kind not in PART_TYPES:
+        raise WireError(f"the array {name!r} of type {array.dtype} cannot be sent; {sorted(PART_TYPES)} can be.")
+    return kind  # type: ignore[return-value]
 
 
 def dtype_name(dtype: np.dtype[Any]) -> ArrayType:
@@ -129,6 +207,44 @@ def decode_array(dtype: ArrayType, body: bytes | bytearray) -> np.ndarray:
     if len(body) % kind.itemsize:
         raise WireError(f"the body has {len(body)} bytes, which is no whole number of {kind.itemsize}-byte numbers.")
     array = np.frombuffer(body, kind)
+    return array.astype(kind.newbyteorder("="), copy=False)
+
+
+def decode_arrays(message: Task | Result, body: bytes | bytearray) -> Arrays:
+    """The arrays in a body, by name."""
+    if message.parts is UNSET:
+        return {MODEL: decode_array(message.dtype, body)}
+    check_parts(message.parts, len(body))
+    arrays, offset = {}, 0
+    for part in message.parts:
+        arrays[part.name] = decode_part(part, memoryview(body)[offset : offset + part.nbytes])
+        offset += part.nbytes
+    return arrays
+
+
+def check_parts(parts: Sequence[Part], num_bytes: int) -> None:
+    """Refuse parts that are impossible, or do not fill a body of so many bytes."""
+    if len(parts) > MAX_PARTS:
+        raise WireError(f"the message has {len(parts)} parts; at most {MAX_PARTS} are read.")
+    if len({part.name for part in parts}) < len(parts):
+        raise WireError("two parts of the message have the same name.")
+    for part in parts:
+        if len(part.name) > MAX_PART_NAME or len(part.shape) > 4 or any(not 0 <= n < 2**62 for n in part.shape):
+            raise WireError(f"the message has a part {part.name[:20]!r} of shape {part.shape[:5]}, which cannot be.")
+    announced = sum(part.nbytes for part in parts)
+    if announced != num_bytes:
+        raise WireError(f"the body has {num_bytes} bytes; its parts are said to have {announced}.")
+
+
+def decode_part(part: Part, data: bytes | memoryview) -> np.ndarray:
+    """One array, in this machine's byte order."""
+    kind = np.dtype(part.dtype)
+    try:
+        array = np.frombuffer(data, kind).reshape(part.shape)
+    except ValueError as error:
+        raise WireError(f"the part {part.name!r} cannot be read ({error}).") from error
+    if not array.flags.aligned:  # it begins wherever the part before it ends
+        array = array.copy()
     return array.astype(kind.newbyteorder("="), copy=False)
 
 

@@ -34,6 +34,8 @@ def encode_change(
 ) -> tuple[Arrays | None, Arrays]:
     """The message that is sent, None if nothing is worth sending, and the memory after it.
 
+    A message without arrays counts as none.
+
     Args:
         uplinks: one or more.
         memory: what `init_memory` or the last call gave; it is left as it was.
@@ -50,7 +52,7 @@ def encode_change(
         after.update({prefix + name: array for name, array in own.items()})
         if message is None:
             break
-    return message, after
+    return message or None, after
 
 
 def decode_message(

@@ -8,7 +8,7 @@ import numpy as np
 
 from asyncfed.core.types import Dispatch, Work
 from asyncfed.live.local.client_process import ClientProcess
-from asyncfed.live.local.client_program import Slowdown
+from asyncfed.live.local.client_program import ClientSetup
 from asyncfed.live.wire import PREFIX_BYTES, Hello, Result, Task, decode_header, decode_prefix, dtype_name
 
 
@@ -22,7 +22,7 @@ class Session:
 
     def make_task(self, dispatch):
         params = np.zeros(11)
-        return Task("s", dispatch.ticket, 0, dispatch.work, 5, dtype_name(params.dtype)), params
+        return Task("s", dispatch.ticket, 0, dispatch.work, 5, dtype_name(params.dtype)), {"model": params}
 
 
 async def read_message(stream):
@@ -34,10 +34,10 @@ async def read_message(stream):
 
 def test_tickets_are_sent_one_at_a_time_and_lost_ones_are_not(small):
     problem, session = small().problem(), Session()
-    client = ClientProcess(2, Slowdown())
+    client = ClientProcess(2)
 
     async def answers():
-        stream = await client.start(problem.shard(2), np.zeros(11))
+        stream = await client.start(ClientSetup(2, problem.shard(2), np.zeros(11)))
         try:
             client.waiting.extend(Dispatch(ticket, 2, 0, Work()) for ticket in range(4))
             client.send_next(session)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from asyncfed.core.types import Work
-from asyncfed.live.local.client_program import Slowdown, run_client
+from asyncfed.live.local.client_program import ClientSetup, Slowdown, run_client
 from asyncfed.live.wire import PREFIX_BYTES, Hello, Result, Task, decode_array, decode_header, decode_prefix, encode
 
 WORK = Work(epochs=1, batch_size=4, learning_rate=0.01)
@@ -35,10 +35,10 @@ def test_a_client_answers_tasks_until_the_connection_ends(small, monkeypatch):
     problem = small().problem()
     ours, theirs = socket.socketpair()
     shard, zeros = problem.shard(2), np.zeros(11)
-    client = threading.Thread(target=run_client, args=(theirs, 2, shard, Slowdown(), zeros), daemon=True)
+    client = threading.Thread(target=run_client, args=(theirs, ClientSetup(2, shard, zeros)), daemon=True)
     client.start()
     assert read_message(ours) == (Hello(2), b"")
-    for piece in encode(Task("s", 7, 0, WORK, 5, "<f8"), zeros):
+    for piece in encode(Task("s", 7, 0, WORK, 5, "<f8"), {"model": zeros}):
         ours.sendall(piece)
     result, body = read_message(ours)
     assert isinstance(result, Result)

@@ -13,13 +13,10 @@ from contextlib import contextmanager
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from asyncfed.core.types import Dispatch
-from asyncfed.live.local.client_program import Slowdown, run_client
+from asyncfed.live.local.client_program import ClientSetup, run_client
 from asyncfed.live.session import LiveSession
-from asyncfed.live.wire import encode
-from asyncfed.problems.protocol import ClientShard
+from asyncfed.live.wire import Cancelled, encode
 
 if TYPE_CHECKING:
     from multiprocessing.context import ForkServerContext, SpawnContext
@@ -39,13 +36,13 @@ def process_context() -> ForkServerContext | SpawnContext:
 
 
 @contextmanager
-def _without_main_module(shard: ClientShard) -> Iterator[None]:
+def _without_main_module(setup: ClientSetup) -> Iterator[None]:
     """Keep new processes from importing the program that was started, a command line with all its figures, say.
 
-    They need it only if the shard, or something in it, was defined there.
+    They need it only if what they are sent, or something in it, was defined there.
     """
     main = sys.modules["__main__"]
-    if b"__main__" not in pickle.dumps(shard):
+    if b"__main__" not in pickle.dumps(setup):
         sys.modules["__main__"] = ModuleType("__main__")
     try:
         yield
@@ -56,9 +53,8 @@ def _without_main_module(shard: ClientShard) -> Iterator[None]:
 class ClientProcess:
     """`waiting` are tickets not sent yet; `busy` is the one being worked on. A client does one at a time."""
 
-    def __init__(self, client: int, slowdown: Slowdown) -> None:
+    def __init__(self, client: int) -> None:
         self.client = client
-        self.slowdown = slowdown
         self.waiting: deque[Dispatch] = deque()
         self.busy: int | None = None
         self.ready = False
@@ -66,16 +62,13 @@ class ClientProcess:
         self.process: BaseProcess | None = None
         self._writer: asyncio.StreamWriter | None = None
 
-    async def start(self, shard: ClientShard, warm_up_params: np.ndarray) -> asyncio.StreamReader:
-        """Start the process with its shard, connected by a socket pair that has no name: nobody else can use it."""
+    async def start(self, setup: ClientSetup) -> asyncio.StreamReader:
+        """Start the process with its data, connected by a socket pair that has no name: nobody else can use it."""
         ours, theirs = socket.socketpair()
         self.process = process_context().Process(
-            target=run_client,
-            args=(theirs, self.client, shard, self.slowdown, warm_up_params),
-            daemon=True,
-            name=f"client {self.client}",
+            target=run_client, args=(theirs, setup), daemon=True, name=f"client {self.client}"
         )
-        with _without_main_module(shard):
+        with _without_main_module(setup):
             self.process.start()
         theirs.close()
         reader, self._writer = await asyncio.open_connection(sock=ours)
@@ -88,6 +81,12 @@ class ClientProcess:
             if session.is_in_flight(dispatch.ticket):
                 self.busy = dispatch.ticket
                 self._writer.writelines(encode(*session.make_task(dispatch)))
+
+    def cancel(self, ticket: int) -> None:
+        """Tell the process that the ticket it works on was given up. It is sent its next one without waiting for it."""
+        if self.busy == ticket and self._writer is not None:
+            self.busy = None
+            self._writer.writelines(encode(Cancelled(ticket)))
 
     def stop(self) -> None:
         """Close the connection and end the process, whatever it is doing."""

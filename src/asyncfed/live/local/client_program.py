@@ -4,18 +4,34 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import select
 import signal
 import socket
 import threading
 import time
+from collections import deque
+from collections.abc import Mapping
+from typing import NamedTuple
 
 import numpy as np
 
 from asyncfed.core.record import Record
-from asyncfed.core.types import Work
-from asyncfed.live.client_task import train_task
-from asyncfed.live.wire import PREFIX_BYTES, Hello, Message, Task, decode_array, decode_header, decode_prefix, encode
+from asyncfed.core.types import Uplink, Work
+from asyncfed.live.client_task import work_on
+from asyncfed.live.wire import (
+    PREFIX_BYTES,
+    Arrays,
+    Cancelled,
+    Hello,
+    Message,
+    Task,
+    decode_arrays,
+    decode_header,
+    decode_prefix,
+    encode,
+)
 from asyncfed.problems.protocol import ClientShard
+from asyncfed.uplinks.client_memory import ClientMemory
 
 
 class Slowdown(Record):
@@ -33,24 +49,98 @@ class Slowdown(Record):
         return self.factor * max(worked, self.min_seconds) - worked
 
 
-def run_client(
-    connection: socket.socket, client: int, shard: ClientShard, slowdown: Slowdown, warm_up_params: np.ndarray
-) -> None:
-    """Train what arrives until the server closes the connection.
+class ClientSetup(NamedTuple):
+    """What a client's process begins with.
 
-    A process's first training takes longer than others, so that one is done, on `warm_up_params`, before the hello.
+    Args:
+        client: its number.
+        shard: its own data, and how it trains.
+        first_model: the model it draws for itself, for work that starts from it. One training of it is done before the
+            hello, because a process's first takes longer than others.
+        slowdown: how slow it is made.
+        uplinks: those of the work. Loading them makes uplinks of the user's own known to the process.
     """
+
+    client: int
+    shard: ClientShard
+    first_model: np.ndarray
+    slowdown: Slowdown = Slowdown()
+    uplinks: tuple[Uplink, ...] = ()
+
+
+class Inbox:
+    """The tasks that a client was sent and has not begun with; those that were cancelled are left out."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._connection = connection
+        self._tasks: deque[tuple[Task, Arrays]] = deque()
+        self._cancelled = -1  # the last ticket that was; they are numbered in the order in which they are sent
+
+    def next_task(self) -> tuple[Task, Arrays] | None:
+        """Wait for a task; None when the server has closed the connection."""
+        while True:
+            while self._tasks:
+                self.read_what_is_there()
+                task, arrays = self._tasks.popleft()
+                if task.ticket > self._cancelled:
+                    return task, arrays
+            if not self._read_message():
+                return None
+
+    def is_cancelled(self, ticket: int) -> bool:
+        """Whether the server has given this ticket up, as far as can be known now."""
+        self.read_what_is_there()
+        return ticket <= self._cancelled
+
+    def wait(self, seconds: float, ticket: int) -> None:
+        """Sleep for so many seconds, or until this ticket is cancelled."""
+        until = time.monotonic() + seconds
+        while ticket > self._cancelled and (left := until - time.monotonic()) > 0:
+            if self._readable(left) and not self._read_message():
+                raise ConnectionResetError
+
+    def read_what_is_there(self) -> None:
+        """Read all messages that have arrived, without waiting for any."""
+        while self._readable(0.0):
+            if not self._read_message():
+                raise ConnectionResetError
+
+    def _readable(self, seconds: float) -> bool:
+        return bool(select.select([self._connection], [], [], seconds)[0])
+
+    def _read_message(self) -> bool:
+        """Read one message; False if the server has closed the connection."""
+        prefix = _read_exactly(self._connection, PREFIX_BYTES)
+        if not prefix:
+            return False
+        header, body = decode_prefix(bytes(prefix), max_body_bytes=2**62)  # the server started this process
+        message = decode_header(_read_exactly(self._connection, header))
+        if isinstance(message, Cancelled):
+            self._cancelled = max(self._cancelled, message.ticket)
+        else:
+            assert isinstance(message, Task)
+            self._tasks.append((message, decode_arrays(message, _read_exactly(self._connection, body))))
+        return True
+
+
+def run_client(connection: socket.socket, setup: ClientSetup) -> None:
+    """Train what arrives until the server closes the connection."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the server, which ends its clients
     threading.Thread(target=_exit_with_parent, daemon=True).start()
-
-    def pause(worked: float) -> None:
-        time.sleep(max(0.0, slowdown.seconds_to_sleep(worked)))
+    inbox, memory, shard, slowdown = Inbox(connection), ClientMemory(), setup.shard, setup.slowdown
 
     try:
-        shard.train(warm_up_params, Work(), 0)
-        _send(connection, Hello(client))
-        while (received := _receive(connection)) is not None:
-            _send(connection, *train_task(shard, *received, time.monotonic, pause))
+        shard.train(setup.first_model, Work(), 0)
+        _send(connection, Hello(setup.client))
+        while (received := inbox.next_task()) is not None:
+            task, arrays = received
+
+            def pause(worked: float, ticket: int = task.ticket) -> None:
+                inbox.wait(slowdown.seconds_to_sleep(worked), ticket)
+
+            result, sent = work_on(shard, task, arrays, memory, time.monotonic, pause, lambda: setup.first_model)
+            if not inbox.is_cancelled(task.ticket):
+                _send(connection, result, sent)
     except (ConnectionError, TimeoutError):
         pass  # the server is gone, so there is nothing left to do
 
@@ -63,19 +153,9 @@ def _exit_with_parent() -> None:
         os._exit(1)
 
 
-def _send(connection: socket.socket, message: Message, array: np.ndarray | None = None) -> None:
-    for piece in encode(message, array):
+def _send(connection: socket.socket, message: Message, arrays: Mapping[str, np.ndarray] | None = None) -> None:
+    for piece in encode(message, arrays):
         connection.sendall(piece)
-
-
-def _receive(connection: socket.socket) -> tuple[Task, np.ndarray] | None:
-    prefix = _read_exactly(connection, PREFIX_BYTES)
-    if not prefix:
-        return None
-    header, body = decode_prefix(bytes(prefix), max_body_bytes=2**62)  # the server is the one that started this process
-    task = decode_header(_read_exactly(connection, header))
-    assert isinstance(task, Task)
-    return task, decode_array(task.dtype, _read_exactly(connection, body))
 
 
 def _read_exactly(connection: socket.socket, count: int) -> bytearray:

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 from asyncfed.core.errors import ProtocolError
 from asyncfed.live.engine_protocol import EngineControl
 from asyncfed.live.local.client_process import ClientProcess
+from asyncfed.live.local.client_program import ClientSetup
 from asyncfed.live.session import LiveSession
-from asyncfed.live.wire import PREFIX_BYTES, Hello, Result, Task, WireError, decode_array, decode_header, decode_prefix
+from asyncfed.live.wire import PREFIX_BYTES, Hello, Result, WireError, decode_arrays, decode_header, decode_prefix
 from asyncfed.problems.protocol import ShardedProblem
 
 if TYPE_CHECKING:
@@ -36,11 +37,7 @@ class ServerLoop:
         self._session = session
         self._problem = problem
         self._control = control
-        self._clients = {
-            client: ClientProcess(client, engine.slowdown(client)) for client in range(problem.num_clients)
-        }
-        self._max_body_bytes = problem.num_params * problem.dtype.itemsize
-        self._warm_up_params = problem.init(0)
+        self._clients = {client: ClientProcess(client) for client in range(problem.num_clients)}
         self._readers: set[asyncio.Task[None]] = set()
         self._began = 0.0
         self._running = False
@@ -85,8 +82,10 @@ class ServerLoop:
 
     async def _tick(self) -> None:
         """What is done ten times a second, whether or not a message arrives."""
+        due = self._session.next_timer
+        seconds = TICK_SECONDS if due is None else min(TICK_SECONDS, max(due - self._now(), 0.0))
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._over.wait(), TICK_SECONDS)
+            await asyncio.wait_for(self._over.wait(), seconds)
         for client in self._session.expire(self._now()):
             await self._restart(self._clients[client], None)
         self._commit_and_send()
@@ -111,10 +110,14 @@ class ServerLoop:
     # ---- processes -------------------------------------------------------------------------------------------
 
     async def _start(self, client: ClientProcess) -> None:
-        stream = await client.start(self._problem.shard(client.client), self._warm_up_params)
+        stream = await client.start(self._setup(client.client))
         reader = asyncio.create_task(self._read_messages(client, client.process, stream))
         self._readers.add(reader)
         reader.add_done_callback(self._readers.discard)
+
+    def _setup(self, client: int) -> ClientSetup:
+        session, shard = self._session, self._problem.shard(client)
+        return ClientSetup(client, shard, session.first_model(client), self._engine.slowdown(client), session.uplinks)
 
     async def _restart(self, client: ClientProcess, loss_reason: str | None) -> None:
         """Replace a process that ended or hangs. The ticket it worked on is lost; the new one gets those that waited.
@@ -166,21 +169,21 @@ class ServerLoop:
             self._failure = ProtocolError(f"the process of client {client.client} ended before it was ready.")
 
     async def _read_message(self, client: ClientProcess, stream: asyncio.StreamReader) -> None:
-        header_bytes, body_bytes = decode_prefix(await stream.readexactly(PREFIX_BYTES), self._max_body_bytes)
+        header_bytes, body_bytes = decode_prefix(await stream.readexactly(PREFIX_BYTES), self._session.max_result_bytes)
         message = decode_header(await stream.readexactly(header_bytes))
         body = await stream.readexactly(body_bytes)
-        if isinstance(message, Task) or (isinstance(message, Hello) and message.client != client.client):
-            raise WireError(f"client {client.client} sent a {type(message).__name__} that it may not send.")
-        if isinstance(message, Hello):
+        if isinstance(message, Result):
+            self._handle_result(client, message, body)
+        elif isinstance(message, Hello) and message.client == client.client:
             client.ready = True
         else:
-            self._handle_result(client, message, body)
+            raise WireError(f"client {client.client} sent a {type(message).__name__} that it may not send.")
         self._schedule_commit()
 
     def _handle_result(self, client: ClientProcess, result: Result, body: bytes) -> None:
         if not self._running:
             return
-        self._session.accept(client.client, result, decode_array(result.dtype, body), self._now())
+        self._session.accept(client.client, result, decode_arrays(result, body), self._now())
         client.failures = 0
         if result.ticket == client.busy:
             client.busy = None
@@ -203,6 +206,8 @@ class ServerLoop:
             self._failure = error
             self._over.set()
             return
+        for dispatch in session.take_cancelled():
+            self._clients[dispatch.client].cancel(dispatch.ticket)
         for dispatch in dispatches:
             self._clients[dispatch.client].waiting.append(dispatch)
         if not self._draining:

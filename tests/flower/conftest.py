@@ -12,7 +12,7 @@ import asyncfed as af
 from asyncfed.core.types import Budget, Work
 from asyncfed.data import InOrder, PaperRegression
 from asyncfed.flower.grid_driver import GridDriver
-from asyncfed.flower.messages import pack_model, unpack_model
+from asyncfed.flower.messages import pack_message, unpack_message
 from asyncfed.flower.node_program import make_client_app
 from asyncfed.flower.node_registry import NodeRegistry
 from asyncfed.live.checks import Limits
@@ -41,7 +41,7 @@ class FakeGrid(Grid):
 
     def __init__(self, experiment, clients):
         self.app = make_client_app(experiment)
-        self.nodes, self.inboxes, self.waiting = {}, {}, {}
+        self.nodes, self.inboxes, self.waiting, self.states = {}, {}, {}, {}
         self.sent, self.answers, self.accepts = [], [], True
         self.broken_pushes = 0
         self._numbers = itertools.count()
@@ -104,7 +104,8 @@ class FakeGrid(Grid):
 
     def run_app(self, message, node):
         """What Flower's process for a ClientApp does: an exception goes to the server with its class and its text."""
-        context = Context(1, node, {"partition-id": self.nodes[node]}, RecordDict(), {})
+        state = self.states.setdefault(node, RecordDict())  # it lasts as long as the SuperNode
+        context = Context(1, node, {"partition-id": self.nodes[node]}, state, {})
         try:
             return self.app(message, context)
         except Exception as error:
@@ -133,7 +134,7 @@ class Federation:
 
     def _open(self):
         self.registry = NodeRegistry(self.experiment, None, None)
-        how = {"ttl": TTL, "max_bytes": 10_000, "check": self.registry.check, "log": self.logged.append}
+        how = {"ttl": TTL, "check": self.registry.check, "log": self.logged.append}
         self.driver = GridDriver(self.grid, **how)
 
     def _attach(self):
@@ -180,13 +181,14 @@ class Federation:
         """What the client would answer to its oldest task."""
         node = self.node_of(client)
         context = Context(1, node, {"partition-id": client}, RecordDict(), {})
-        return unpack_model(self.grid.app(self.task(client), context).content, Result, 10_000)
+        return unpack_message(self.grid.app(self.task(client), context).content, Result, 10_000)
 
     def lie(self, client, content=None, params=None, **changes):
         """The client answers its oldest task with something else than it should."""
-        result, trained = self.honest(client)
+        result, arrays = self.honest(client)
         if content is None:
-            content = pack_model(af.core.record.replace(result, **changes), trained if params is None else params)
+            arrays = arrays if params is None else {"model": params}
+            content = pack_message(af.core.record.replace(result, **changes), arrays)
         self.grid.work(self.node_of(client), content)
         self.step()
 

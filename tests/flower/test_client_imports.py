@@ -19,21 +19,21 @@ flower = set(sys.modules)
 
 import numpy as np
 from asyncfed.flower import client_app
-from asyncfed.flower.messages import pack_model
+from asyncfed.flower.messages import pack_message
 from asyncfed.core.types import Work
 from asyncfed.live.wire import Task
 
 app = client_app(sys.argv[1], data=lambda client, node: (np.eye(10), np.ones(10)))
-content = {"query": RecordDict(), "train": pack_model(Task("s", 7, 0, Work(), 5, "<f8"), np.zeros(11))}[sys.argv[2]]
-message = Message(content, 5, sys.argv[2])
+task = pack_message(Task("s", 7, 0, Work(), 5, "<f8"), {"model": np.zeros(11)})
+message = Message({"query": RecordDict(), "train": task}[sys.argv[2]], 5, sys.argv[2])
 message.metadata.__dict__["_message_id"] = "question"
 app(message, Context(1, 5, {"partition-id": 0}, RecordDict(), {}))
 print(*sorted(set(sys.modules) - flower))
 """
 
 OF_THE_SERVER = {
-    *("api", "analysis", "certificates", "cli", "presets", "report", "reproduce", "rules", "runs", "sim", "store"),
-    *("theory", "testing"),
+    *("api", "analysis", "certificates", "cli", "presets", "report", "reproduce", "runs", "sim", "store", "theory"),
+    *("testing",),
 }
 ELSEWHERE = {"matplotlib", "pandas", "rich", "typer", "torch", "sklearn", "pyarrow", "cryptography"}
 KERNELS = {"numba", "llvmlite", "scipy"}
@@ -57,7 +57,7 @@ def test_a_client_loads_what_its_problem_needs(tmp_path, experiment, kind, at_mo
     assert "scipy.stats" not in loaded
     in_part = tuple(f"asyncfed.{room}." for room in ("flower", "live", "engine"))
     assert {name for name in loaded if name.startswith(in_part)} == {
-        *("asyncfed.flower.messages", "asyncfed.flower.node_program"),
+        *("asyncfed.flower.messages", "asyncfed.flower.node_memory", "asyncfed.flower.node_program"),
         *("asyncfed.live.client_task", "asyncfed.live.wire"),
         *("asyncfed.engine.evaluation", "asyncfed.engine.plan", "asyncfed.engine.stopping"),
     }

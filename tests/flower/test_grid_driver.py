@@ -9,7 +9,7 @@ from flwr.app import Array, ArrayRecord, ConfigRecord, RecordDict
 
 import asyncfed as af
 from asyncfed.flower.grid_driver import LATE_SECONDS, MAX_ERRORS_IN_A_ROW, MAX_PUSHES, QUERY_SECONDS
-from asyncfed.flower.messages import pack_model
+from asyncfed.flower.messages import pack_message
 from asyncfed.live.checks import Limits
 from asyncfed.runs.progress import seal
 from asyncfed.strategies import AFL
@@ -126,7 +126,7 @@ def test_the_text_of_a_nodes_exception_reaches_neither_journal_nor_log(federatio
         raise KeyError(SECRET)
 
     with monkeypatch.context() as patch:
-        patch.setattr("asyncfed.flower.node_program.train_task", fail)
+        patch.setattr("asyncfed.flower.node_program.work_on", fail)
         run.grid.work(run.node_of(0))
     run.grid.work(run.node_of(1), error=f"<class 'ValueError'>:<'{SECRET}'>")
     run.grid.work(run.node_of(2), error=SECRET)
@@ -280,9 +280,9 @@ LIES = {
     "never dispatched": ({"ticket": 10**6}, "ticket 1000000 was never dispatched"),
     "another's": ({"ticket": "of client 1"}, r"ticket \d+ belongs to client 1"),
     "truncated": (with_model(model_of(bytes(83))), "the body has 83 bytes, which is no whole number of 8-byte numbers"),
-    "oversized": (with_model(model_of(bytes(80_000))), "the model has 80000 bytes; at most 10000 are read"),
-    "a pickle": (with_model(model_of(b"cos\nsystem\n", stype="pickle")), "the model is 'pickle' of '<f8'"),
-    "no model": (with_model(ArrayRecord()), "the message lacks its header or its model"),
+    "oversized": (with_model(model_of(bytes(80_000))), "80000 bytes of numbers; at most 88 are read"),
+    "a pickle": (with_model(model_of(b"cos\nsystem\n", stype="pickle")), "'params' is 'pickle' of '<f8'"),
+    "no model": (with_model(ArrayRecord()), "the message lacks its 'params'"),
     "no array": (with_model(ConfigRecord()), "the message has no ArrayRecord called 'model'"),
     "empty": (lambda honest: RecordDict(), "the message has no ConfigRecord called 'asyncfed'"),
     "no header": (
@@ -298,7 +298,7 @@ LIES = {
 
 def send_lie(run, client, lie):
     if callable(lie):
-        honest = pack_model(*run.honest(client))
+        honest = pack_message(*run.honest(client))
         run.lie(client, content=lie(honest))
         return
     if lie.get("ticket") == "of client 1":
@@ -326,7 +326,7 @@ def test_a_lie_is_refused_and_costs_its_own_ticket_only(federation, lie, reason)
 def test_an_answer_that_was_taken_is_not_taken_again(federation):
     run = federation()
     run.step()
-    first = pack_model(*run.honest(0))
+    first = pack_message(*run.honest(0))
     run.grid.work(run.node_of(0))
     run.step()
     [second] = run.session.in_flight(0)

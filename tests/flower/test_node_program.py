@@ -7,11 +7,12 @@ from flwr.app import Context, Message, RecordDict
 import asyncfed as af
 from asyncfed.core.errors import ConfigError, DataError
 from asyncfed.core.types import Work
-from asyncfed.flower.messages import pack_model, unpack_introduction, unpack_model
+from asyncfed.flower.messages import pack_message, unpack_introduction, unpack_message
 from asyncfed.flower.node_program import NodeError, build_problem, load_problem, make_client_app, read_client
-from asyncfed.live.client_task import train_task
+from asyncfed.live.client_task import work_on
 from asyncfed.live.wire import Result, Task, WireError
 from asyncfed.problems.linear import LinearModel
+from asyncfed.uplinks.client_memory import ClientMemory
 
 TASK = Task(session="secret", ticket=7, base_version=3, work=Work(epochs=2), key=99, dtype="<f8")
 
@@ -24,9 +25,9 @@ def ask(app, kind, content, **node):
 
 def test_a_node_trains_to_the_last_bit_as_the_simulator_does(experiment):
     params = np.linspace(-1, 1, 11)
-    reply = ask(make_client_app(experiment), "train", pack_model(TASK, params), **{"partition-id": 2})
-    result, trained = unpack_model(reply.content, Result, 1000)
-    assert np.array_equal(trained, experiment.problem().local_train(params, 2, TASK.work, TASK.key))
+    reply = ask(make_client_app(experiment), "train", pack_message(TASK, {"model": params}), **{"partition-id": 2})
+    result, arrays = unpack_message(reply.content, Result, 1000)
+    assert np.array_equal(arrays["model"], experiment.problem().local_train(params, 2, TASK.work, TASK.key))
     assert (result.session, result.ticket, result.num_examples, result.metrics) == ("secret", 7, 16, None)
     assert result.duration > 0
 
@@ -69,9 +70,10 @@ def test_a_number_that_nobody_has_is_refused(experiment):
 
 
 def test_a_task_that_is_none_is_refused(experiment):
-    result, trained = train_task(load_problem(experiment, 0, {}, None).shard, TASK, np.zeros(11), lambda: 0.0)
+    shard = load_problem(experiment, 0, {}, None).shard
+    result, sent = work_on(shard, TASK, {"model": np.zeros(11)}, ClientMemory(), lambda: 0.0)
     with pytest.raises(NodeError, match=r"^WireError$") as failure:
-        ask(make_client_app(experiment), "train", pack_model(result, trained), **{"partition-id": 0})
+        ask(make_client_app(experiment), "train", pack_message(result, sent), **{"partition-id": 0})
     assert isinstance(failure.value.__cause__, WireError)
     assert "the message is a Result; a Task is due" in str(failure.value.__cause__)
 
@@ -79,7 +81,9 @@ def test_a_task_that_is_none_is_refused(experiment):
 SECRET = "row 7 of /home/ann/patients.csv holds 61.5"
 
 
-@pytest.mark.parametrize(("kind", "content"), [("query", RecordDict()), ("train", pack_model(TASK, np.zeros(11)))])
+@pytest.mark.parametrize(
+    ("kind", "content"), [("query", RecordDict()), ("train", pack_message(TASK, {"model": np.zeros(11)}))]
+)
 def test_of_an_exception_in_its_own_code_a_node_sends_the_class_alone(experiment, kind, content):
     """Flower sends the class and the text of what the app raises; the cause stays in the node's log."""
 

@@ -31,13 +31,13 @@ class MischievousShard:
     def num_examples(self):
         return self._shard.num_examples
 
-    def train(self, params, work, key):
+    def train(self, params, work, key, **more):
         self._count += 1
         if self._count == self._at and (self._marker is None or not self._marker.exists()):
             if self._marker is not None:
                 self._marker.touch()
             return self._mischief(self, params)
-        return self._shard.train(params, work, key)
+        return self._shard.train(params, work, key, **more)
 
 
 class MischievousProblem(SpyingProblem):

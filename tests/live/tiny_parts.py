@@ -11,13 +11,13 @@ from asyncfed.uplinks import TopK
 
 @register("rule")
 class Corrected(Rule, Config, tag_field="kind", tag="tiny_corrected"):
-    """Like SCAFFOLD: c - c_i goes down, and c_i moves by what the client's change says."""
+    """Like SCAFFOLD, damped: a part of c - c_i goes down, and c_i becomes what the client's change says."""
 
     def init(self, params, num_clients):
         return {"rows": np.zeros((num_clients, params.size), params.dtype)}
 
     def send(self, memory, client):
-        return {"correction": memory["rows"].mean(axis=0) - memory["rows"][client]}
+        return {"correction": 0.1 * (memory["rows"].mean(axis=0) - memory["rows"][client])}
 
     def measure(self, memory, params, arrival, probe):
         return {"length": float(np.linalg.norm(arrival.change))}
@@ -25,7 +25,7 @@ class Corrected(Rule, Config, tag_field="kind", tag="tiny_corrected"):
     def step(self, memory, params, arrivals, merge, key):
         for arrival in arrivals:
             rate = arrival.steps * arrival.work.learning_rate
-            memory["rows"][arrival.client] += -arrival.change / rate - arrival.sent["correction"]
+            memory["rows"][arrival.client] = -arrival.change / rate - arrival.sent["correction"]
             params = params + arrival.weight * arrival.change
         return params, memory, {"arrivals": float(len(arrivals))}
 

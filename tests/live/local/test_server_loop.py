@@ -1,14 +1,21 @@
 """The server's loop with real processes. The runs are small: what costs time is starting processes."""
 
 import numpy as np
+import pytest
 from tests.live.mischief import MischievousProblem, SpyingProblem, fail, hang, kill_self, oversize, poison
+from tests.live.tiny_parts import Corrected, Impatient, Shaken
 
+import asyncfed as af
+from asyncfed.core.record import UNSET
 from asyncfed.core.types import Work
 from asyncfed.live.checks import Limits
+from asyncfed.live.local import client_process, server_loop
 from asyncfed.live.local.local_engine import LocalEngine
 from asyncfed.runs.live import run_live
-from asyncfed.strategies import AFL
+from asyncfed.store.schema import REPORT
+from asyncfed.strategies import AFL, FedBuff, PublishedScripts
 from asyncfed.strategies.samplers import UniformAll
+from asyncfed.uplinks import ErrorFeedback, TopK
 
 WORK = Work(epochs=1, batch_size=4, learning_rate=0.01)
 PATIENT = LocalEngine(task_seconds=0.02)  # slow enough for a process to come back before the run is over
@@ -107,3 +114,86 @@ def test_of_an_exception_in_a_clients_training_the_journal_says_that_its_process
     (lost,) = events(run, "lost")
     assert lost.detail == '"its process ended"'
     assert b"patients" not in path.read_bytes()
+
+
+# ---- uplinks, rules, timers ------------------------------------------------------------------------------------------
+
+SPARSE = Work(epochs=1, batch_size=4, learning_rate=0.01, uplink=(ErrorFeedback(codec=TopK(fraction=0.01)),))
+
+
+def began_anew(run):
+    """Reports of clients that had lost what they were to remember."""
+    return [row for row in run.journal.event_rows() if row.kind == REPORT and row.memory == -1]
+
+
+def count_bodies(monkeypatch):
+    """How many bytes of numbers pass through the server's sockets: [down, up]."""
+    counted = [0, 0]
+    read_prefix, write_frame = server_loop.decode_prefix, client_process.encode
+
+    def read(prefix, max_body_bytes):
+        header, body = read_prefix(prefix, max_body_bytes)
+        counted[1] += body
+        return header, body
+
+    def write(message, arrays=None):
+        pieces = write_frame(message, arrays)
+        counted[0] += sum(map(len, pieces[1:]))
+        return pieces
+
+    monkeypatch.setattr(server_loop, "decode_prefix", read)
+    monkeypatch.setattr(client_process, "encode", write)
+    return counted
+
+
+def test_the_bytes_at_the_sockets_are_those_of_the_ledger(three_clients, tmp_path, monkeypatch, check_whole):
+    counted = count_bodies(monkeypatch)
+    strategy = FedBuff(concurrency=1, buffer_size=1, work=SPARSE, rule=Corrected())
+    run = run_live(three_clients(20, strategy=strategy), out=tmp_path / "live.sqlite")
+    rounds = run.journal.columns("rounds")
+    assert counted == [rounds["bytes_down"][-1], rounds["bytes_up"][-1]] == [20 * 2 * 88, 20 * 12]
+    check_whole(tmp_path / "live.sqlite", 20)
+
+
+@pytest.mark.parametrize("rule", [UNSET, Corrected()], ids=["plain", "corrected"])
+def test_a_killed_client_has_lost_its_memory_and_the_journal_says_so(
+    three_clients, tmp_path, events, check_whole, rule
+):
+    path = tmp_path / "live.sqlite"
+    strategy = FedBuff(concurrency=3, buffer_size=1, work=SPARSE, rule=rule)
+    experiment = three_clients(150, strategy=strategy)
+    problem = MischievousProblem(experiment.problem(), 1, kill_self, tmp_path / "killed", at=6)
+    run = run_live(experiment, engine=PATIENT, problem=problem, out=path)
+    [lost] = [row.seq for row in events(run, "lost")]
+    [anew] = began_anew(run)
+    assert (anew.client, anew.seq > lost) == (1, True)
+    check_whole(path, 150)
+
+
+def test_a_client_that_does_not_download_keeps_its_own_model(three_clients, tmp_path, events, check_whole):
+    path = tmp_path / "live.sqlite"
+    experiment = three_clients(90, strategy=PublishedScripts(cohort_size=3, work=WORK))
+    problem = MischievousProblem(experiment.problem(), 1, kill_self, tmp_path / "killed", at=6)
+    run = run_live(experiment, problem=problem, out=path)
+    assert [row.client for row in began_anew(run)] == [1]
+    assert run.journal.columns("rounds")["bytes_down"][-1] == 0
+    check_whole(path, 90)
+
+
+def test_a_cancelled_client_stops_waiting_and_takes_its_next_ticket(three_clients, tmp_path, events, check_whole):
+    path = tmp_path / "live.sqlite"
+    engine = LocalEngine(slow=((0, 300.0),), task_seconds=0.02)  # client 0 would take 6 s
+    run = run_live(three_clients(40, strategy=Impatient(seconds=0.15)), engine=engine, out=path)
+    cancels = events(run, "cancel")
+    assert 0 in {row.client for row in cancels}
+    assert run.verdict == "finished"
+    assert not events(run, "refused", "lost", "leave")
+    check_whole(path, 40)
+
+
+def test_noise_of_a_live_run_is_replayed_from_its_file(three_clients, tmp_path, check_whole):
+    path = tmp_path / "live.sqlite"
+    strategy = FedBuff(concurrency=3, buffer_size=2, work=WORK, rule=Shaken())
+    run_live(three_clients(20, strategy=strategy), out=path)
+    verification = af.verify(path)
+    assert verification.ok, verification.lines

@@ -90,7 +90,7 @@ def test_a_message_is_decoded_and_added_to_the_start():
         ({"memory": UNSET}, "used the memory of ticket UNSET"),
         ({"arrays": {"model": START}}, "its message has 32 bytes; 24 are due"),
         ({"arrays": {**MESSAGE, "values": np.zeros(3)}}, "its message has 32 bytes"),
-        ({"arrays": {"a": np.zeros(3)}}, "its message cannot be decoded: 'indices'"),
+        ({"arrays": {"a": np.zeros(3)}}, "its message cannot be decoded: "),
         (
             {"arrays": {**MESSAGE, "indices": np.array([2, 0], np.uint32)}},
             "cannot be decoded: its indices must increase",

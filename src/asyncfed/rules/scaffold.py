@@ -11,7 +11,8 @@ counting as much as its rate) under any delay, and c the mean of all c_i after e
 FedAvg and asynchronous with any other strategy; the paper knows the first only.
 
 State: c_i for each client, made when it first reports, and their sum, all **at the server**, which can compute c_i+
-from what it has; nothing at clients, so that they may come and go.
+from what it has; nothing at clients, so that they may come and go. Numbers of a model that no gradient moves, such as
+the running statistics of a normalisation, have variates too, which mean nothing and which no step uses.
 Bytes beyond the model: one vector, c - c_i, down; nothing up. (The paper sends c down and the change of c_i up.)
 
 When to use it: several local steps on clients whose data differ. In the paper clients count the same whatever their

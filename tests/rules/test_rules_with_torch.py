@@ -1,0 +1,79 @@
+"""Rules on PyTorch problems: gradients are counted as its optimiser makes them, and variates are its gradients."""
+
+import numpy as np
+import pytest
+
+import asyncfed as af
+from asyncfed.core.types import Work
+from asyncfed.rules import CA2FL, DcAsgd, FedNova, Scaffold
+from asyncfed.rules.fednova import count_gradients
+from asyncfed.strategies import FedAvg, FedBuff
+
+torch = pytest.importorskip("torch", reason="torch is not installed")
+nn = torch.nn
+
+
+class Offset(nn.Module):
+    """One number whose gradient is -1 under the loss below, wherever it is."""
+
+    def __init__(self):
+        super().__init__()
+        self.offset = nn.Parameter(torch.zeros(1, dtype=torch.float64))
+
+    def forward(self, x):
+        return x[:, 0] + self.offset
+
+
+def downhill(outputs, targets):
+    return targets - outputs
+
+
+@pytest.mark.parametrize("how", [{"momentum": 0.9}, {"momentum": 0.3}, {"decay": 0.5}, {"proximal": 4.0}, {}], ids=str)
+def test_a_change_is_so_many_gradients(how):
+    problem = af.problems.torch_problem(Offset, downhill, [(np.zeros((7, 1)), np.zeros(7))])
+    work = Work(epochs=3, batch_size=3, learning_rate=0.1, **how)
+    moved = (problem.local_train(problem.init(0), 0, work, 5) - problem.init(0)).item()
+    assert moved == pytest.approx(0.1 * count_gradients(work, 9, 7), rel=1e-12)
+
+
+def perceptron():
+    return nn.Sequential(nn.Linear(4, 3), nn.Tanh(), nn.Linear(3, 2)).double()
+
+
+def problem_of_three():
+    rng = np.random.default_rng(0)
+    return af.problems.torch_problem(
+        perceptron, "cross_entropy", [(rng.normal(size=(n, 4)), rng.integers(0, 2, n)) for n in (12, 7, 20)]
+    )
+
+
+def experiment(strategy, work, **how):
+    strategy = af.replace(strategy, work=work)
+    return af.Experiment(num_clients=3, strategy=strategy, delays=af.delays.heavy_tailed(), **how)
+
+
+def test_one_full_step_of_all_clients_with_scaffold_is_gradient_descent():
+    problem = problem_of_three()
+    strategy = FedAvg(cohort_size=3, weighting="equal", rule=Scaffold())
+    base = experiment(strategy, Work(batch_size=100, learning_rate=0.2), budget=af.Budget(rounds=10))
+    run = af.run(base, problem=problem)
+    params = problem.init(base.seed)
+    for _ in range(10):
+        params = params - 0.2 * np.mean([problem.gradient(params, client) for client in range(3)], axis=0)
+    assert run.params == pytest.approx(params, rel=1e-9, abs=1e-11)
+
+
+RULES = {"scaffold": Scaffold(), "ca2fl": CA2FL(), "fednova": FedNova(), "dc_asgd": DcAsgd(adaptive=True)}
+
+
+@pytest.mark.parametrize("rule", RULES.values(), ids=RULES)
+def test_the_same_run_again_and_replayed(rule, tmp_path):
+    path, problem = tmp_path / "run.sqlite", problem_of_three()
+    strategy = FedBuff(concurrency=3, buffer_size=2, rule=rule)
+    base = experiment(strategy, Work(epochs=2, batch_size=4, learning_rate=0.1), budget=af.Budget(updates=30))
+    run = af.run(base, problem=problem, out=path, threads=1)
+    assert run.evaluations["objective"][-1] < run.evaluations["objective"][0]
+    assert run.sha256 == af.run(base, problem=problem_of_three(), threads=2).sha256
+    run.journal.close()
+    verification = af.verify(path, problem=problem)
+    assert verification.ok, verification.lines

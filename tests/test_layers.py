@@ -39,18 +39,19 @@ ROOMS = {
     "runs": {*BOTTOM, "problems", "delays", "store", "engine", "sim", "live", "experiment"},
     "analysis": {
         *BOTTOM,
-        *("strategies", "kernels", "uplinks", "problems", "data", "delays", "store", "theory"),
+        *("strategies", "rules", "kernels", "uplinks", "problems", "data", "delays", "store", "theory"),
         *("engine", "experiment", "runs"),
     },
     "certificates": {
         *BOTTOM,
-        *("strategies", "problems", "data", "theory", "engine", "experiment", "runs", "analysis"),
+        *("strategies", "rules", "problems", "data", "theory", "engine", "experiment", "runs", "analysis"),
     },
     "report": {*BOTTOM, "store", "analysis", "certificates"},
     "flower": {*BOTTOM, "strategies", "uplinks", "data", "problems", "store", "live", "engine", "experiment", "runs"},
     "testing": {*BOTTOM, "rules", "uplinks", "problems", "delays", "strategies"},
     "api": {
         *BOTTOM,
+        "strategies",
         "problems",
         "delays",
         "experiment",

@@ -28,11 +28,9 @@ if TYPE_CHECKING:
         Report,
         Schedule,
         Stop,
-        Strategy,
         Train,
         Update,
         Uplink,
-        View,
         Wake,
         Work,
     )
@@ -51,6 +49,7 @@ if TYPE_CHECKING:
     from asyncfed.runs.verify import Verification
     from asyncfed.runs.workers import Workers
     from asyncfed.strategies.discounts import Discount, Hinge, NoDiscount, Polynomial
+    from asyncfed.strategies.protocol import Strategy, View
     from asyncfed.strategies.samplers import (
         Fair,
         Sampler,
@@ -79,11 +78,9 @@ _NAMES_IN = {
         "Report",
         "Schedule",
         "Stop",
-        "Strategy",
         "Train",
         "Update",
         "Uplink",
-        "View",
         "Wake",
         "Work",
     ),
@@ -102,6 +99,7 @@ _NAMES_IN = {
     "asyncfed.runs.verify": ("Verification",),
     "asyncfed.runs.workers": ("Workers",),
     "asyncfed.strategies.discounts": ("Discount", "Hinge", "NoDiscount", "Polynomial"),
+    "asyncfed.strategies.protocol": ("Strategy", "View"),
     "asyncfed.strategies.samplers": (
         "Fair",
         "Sampler",

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from asyncfed.core.errors import ConfigError, JournalError
-from asyncfed.core.types import Strategy
 from asyncfed.delays import DelayModel
 from asyncfed.experiment import Experiment
 from asyncfed.live.checks import Limits
@@ -26,6 +25,7 @@ from asyncfed.runs.progress import Progress, Watcher
 from asyncfed.runs.result import RecordedRun, load_run
 from asyncfed.runs.simulate import CHECKPOINT_SECONDS
 from asyncfed.runs.verify import Verification
+from asyncfed.strategies.protocol import Strategy
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -11,7 +11,7 @@ import tomli_w
 
 from asyncfed.core.errors import ConfigError, JournalError, did_you_mean
 from asyncfed.core.record import Config, ValidationError, from_plain, kind_of, replace, to_plain
-from asyncfed.core.types import Budget, Strategy
+from asyncfed.core.types import Budget
 from asyncfed.data import (
     DEFAULT_CLIENTS,
     IID,
@@ -34,6 +34,7 @@ from asyncfed.problems.linear import LinearModel
 from asyncfed.problems.protocol import Initialisation, Problem, ProblemDescription
 from asyncfed.registry import part_members
 from asyncfed.strategies import AFL
+from asyncfed.strategies.protocol import Strategy
 
 NOT_PART_OF_THE_RUN = frozenset({"name", "evaluation"})
 """What may differ between two descriptions of the same run: it changes what is measured, not what happens."""

@@ -177,13 +177,15 @@ def test_foreign_tickets_are_refused(server):
 
 
 def test_impossible_reports_and_crowds_are_refused(server):
-    with pytest.raises(ProtocolError, match=r"-1\.0 s of work on 1 examples.* all must be finite and zero or positive"):
+    with pytest.raises(ProtocolError, match=r": -1\.0 s, 1 examples, .*; not all 0 or more; the report is"):
         server.receive(report_of(first(server), duration=-1.0))
-    with pytest.raises(ProtocolError, match="arrived at nan s; all must be finite"):
+    with pytest.raises(ProtocolError, match=r"at nan s; not all 0 or more"):
         server.receive(report_of(first(server), arrived_at=float("nan")))
-    with pytest.raises(ProtocolError, match="client 5 cannot join with -2 examples; declare zero or more"):
+    with pytest.raises(
+        ProtocolError, match=r"client 5 cannot join with -2 examples: .* one of the numbers is negative"
+    ):
         server.join(5, -2)
-    with pytest.raises(ProtocolError, match="client 1 cannot join: it is here already"):
+    with pytest.raises(ProtocolError, match=r"client 1 cannot join with 1 examples: it is here already"):
         server.join(1, 1)
     with pytest.raises(ProtocolError, match="client 9 cannot leave: it is not here"):
         server.leave(9)

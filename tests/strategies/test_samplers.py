@@ -141,7 +141,7 @@ def test_a_cycle_takes_everybody_once_also_when_some_are_busy(steps, seed):
         chosen, memory = sampler.draw(memory, view, k)
         for client in chosen:
             counts[client] += 1
-            view.idle.discard(client)
+            view.idle.remove(client)
             busy.append(client)
         assert max(counts.values()) - min(counts[client] for client in range(6)) <= 1
         if busy:
@@ -161,11 +161,11 @@ def test_a_cycle_survives_leaves_and_joins_and_never_starves(events):
             assert len(set(chosen)) == len(chosen)
             assert chosen or not before or busy  # with nobody at work, somebody is always found
             for each in chosen:
-                view.idle.discard(each)
+                view.idle.remove(each)
                 busy.append(each)
         elif what == "leave":
-            view.clients.discard(client)
-            view.idle.discard(client)
+            view.clients.remove(client)
+            view.idle.remove(client)
             busy = [each for each in busy if each != client]
         elif what == "come" and client not in view.clients:
             view.clients.add(client)
@@ -179,8 +179,8 @@ def test_who_leaves_during_a_cycle_is_not_waited_for():
     view = view_of({0, 1, 2}, seed=5)
     first, memory = sampler.draw(sampler.start(), view, 1)
     (gone,) = {0, 1, 2} - set(first) - {min({0, 1, 2} - set(first))}
-    view.idle.discard(gone)
-    view.clients.discard(gone)
+    view.idle.remove(gone)
+    view.clients.remove(gone)
     drawn = []
     for _ in range(3):
         chosen, memory = sampler.draw(memory, view, 1)

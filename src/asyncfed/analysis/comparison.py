@@ -14,11 +14,11 @@ from asyncfed.analysis.protocols import Axis, Ratio, check_label
 from asyncfed.analysis.statistics import geometric_interval
 from asyncfed.core.errors import AsyncFedError, ConfigError
 from asyncfed.core.record import replace
-from asyncfed.core.types import Strategy
 from asyncfed.experiment import Experiment
 from asyncfed.runs.cores import usable_cores
 from asyncfed.runs.process_pool import check_portable, open_pool
 from asyncfed.runs.simulate import simulate
+from asyncfed.strategies.protocol import Strategy
 
 SLACK = 1.1
 """What the default target allows on the worst run's best objective, so that noise does not decide who gets there."""

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from asyncfed.core.errors import ConfigError
 from asyncfed.core.record import UNSET, kind_of, to_plain
-from asyncfed.core.types import Strategy, Work
+from asyncfed.core.types import Work
 from asyncfed.delays import ExpectedDurations, LimitsBandwidth, PredictableDelays, expected_durations
 from asyncfed.experiment import Experiment
 from asyncfed.kernels.losses import LEAST_SQUARES, MSE
@@ -19,9 +19,11 @@ from asyncfed.problems.linear import Linear
 from asyncfed.problems.objective import Objective
 from asyncfed.problems.protocol import Problem
 from asyncfed.problems.step_rates import step_rates
+from asyncfed.rules.protocol import rule_of
 from asyncfed.runs.result import RecordedRun
 from asyncfed.store.events import recorded_merges
 from asyncfed.strategies import Dispatching, Sampler
+from asyncfed.strategies.protocol import Strategy
 from asyncfed.strategies.samplers import PredictableSampler
 from asyncfed.theory.bias import Bias, bias_of_weights, effective_weights, merge_shares
 from asyncfed.theory.linear_data import LinearData
@@ -207,8 +209,8 @@ def merges_of(run: RecordedRun, num_examples: NDArray[np.int64]) -> Merges:
 
 def rule_kinds(strategy: Strategy) -> frozenset[str]:
     """The kind of a strategy's rule, if it does anything but the weighted sum of its merges."""
-    rule = getattr(strategy, "rule", UNSET)
-    return frozenset() if rule is UNSET or rule.theorem is not None else frozenset({str(kind_of(type(rule)))})
+    rule = rule_of(strategy)
+    return frozenset() if rule is None or rule.theorem is not None else frozenset({str(kind_of(type(rule)))})
 
 
 def local_step(work: Work, num_examples: int) -> float:

@@ -10,7 +10,6 @@ from dataclasses import replace
 from typing import Any
 
 from asyncfed.core.record import kind_of, to_plain
-from asyncfed.core.types import Strategy
 from asyncfed.strategies import (
     AFL,
     CyclicWeightTransfer,
@@ -22,6 +21,7 @@ from asyncfed.strategies import (
     Ringmaster,
 )
 from asyncfed.strategies.dispatch import Dispatching
+from asyncfed.strategies.protocol import Strategy
 from asyncfed.theory.setting import ServerRule
 
 ARRIVALS = "merged on arrival, so fast clients come more often and the busy ones cannot be drawn"

@@ -12,9 +12,11 @@ from asyncfed.certificates.merge_rules import RULES, declared_staleness, round_s
 from asyncfed.core.errors import ConfigError
 from asyncfed.core.record import UNSET, kind_of, to_plain
 from asyncfed.core.server import Server
-from asyncfed.core.types import Dispatch, Strategy, Work
+from asyncfed.core.types import Dispatch, Work
 from asyncfed.engine.trajectory import Trajectory
 from asyncfed.experiment import Experiment
+from asyncfed.rules.protocol import rule_of
+from asyncfed.strategies.protocol import Strategy
 from asyncfed.theory.setting import Batches, ServerRule, Setting
 
 CHURN = "clients join and leave"
@@ -143,8 +145,8 @@ def _not_covered(experiment: Experiment, rule: ServerRule, work: Work) -> Iterat
         yield "clients make a number of steps of their own"
     if work.uplink is not UNSET:
         yield "clients send what their uplinks make of their changes"
-    vector_rule = getattr(experiment.strategy, "rule", UNSET)
-    if vector_rule is not UNSET and vector_rule.theorem is None:
+    vector_rule = rule_of(experiment.strategy)
+    if vector_rule is not None and vector_rule.theorem is None:
         yield f'no theorem covers the rule "{kind_of(type(vector_rule))}"'
     if experiment.churn:
         yield CHURN

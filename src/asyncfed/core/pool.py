@@ -45,10 +45,6 @@ class ClientPool:
             places[client] = len(self._members)
             self._members.append(client)
 
-    def discard(self, client: int) -> None:
-        """Take the client out if it is there."""
-        self.remove(client)
-
     def remove(self, client: int) -> bool:
         """Take the client out; False if it was not there."""
         places = self._places

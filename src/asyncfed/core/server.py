@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Sequence
 from math import inf, isfinite
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from asyncfed.core.errors import ProtocolError, StrategyError
 from asyncfed.core.pool import ClientPool
@@ -24,16 +24,16 @@ from asyncfed.core.types import (
     Merge,
     Output,
     Report,
-    Schedule,
     Stop,
-    Strategy,
     Train,
     Update,
     Wake,
-    WakingStrategy,
     Work,
     staleness_of,
 )
+
+if TYPE_CHECKING:
+    from asyncfed.strategies.protocol import Strategy, WakingStrategy
 
 
 class Server:
@@ -79,7 +79,7 @@ class Server:
         self._shortest, self._longest = inf, 0.0
         self._draws = purpose_key(seed, "strategy")
         self._inputs = 0
-        self._plan: tuple[Work, Schedule | None, int, Work, bool] | None = None
+        self._plan: tuple[Work, Any, int, Work, bool] | None = None
         self._state: Any = None
 
     # ---- what else a strategy may see of it ------------------------------------------------------------------
@@ -87,9 +87,7 @@ class Server:
     @property
     def oldest_base(self) -> int | None:
         """The oldest version anyone is still training from. Tickets come in order of version, so it is the first's."""
-        for dispatch in self.outstanding.values():
-            return dispatch.base_version
-        return None
+        return next((dispatch.base_version for dispatch in self.outstanding.values()), None)
 
     def num_examples(self, client: int) -> int:
         """What the client declared when it joined."""
@@ -120,7 +118,7 @@ class Server:
             raise self._refusal(report, dispatch)
         self._begin_input()
         if report.arrived_at > self._deadline:
-            return self._stop(f"the time budget of {self._deadline:g} s is spent")
+            return self.halt(f"the time budget of {self._deadline:g} s is spent")
         self.waiting[report.ticket] = dispatch
         self._settle(report.ticket, dispatch)
         if dispatch.memory is not None:
@@ -146,10 +144,9 @@ class Server:
 
     def join(self, client: int, num_examples: int) -> list[Output]:
         """A client has come (back) and has so many samples."""
-        if client < 0 or client in self.clients:
-            raise ProtocolError(f"client {client} cannot join: it is here already, or its number is negative.")
-        if num_examples < 0:
-            raise ProtocolError(f"client {client} cannot join with {num_examples} examples; declare zero or more.")
+        if client < 0 or client in self.clients or num_examples < 0:
+            why = "it is here already, or one of the numbers is negative"
+            raise ProtocolError(f"client {client} cannot join with {num_examples} examples: {why}.")
         self._begin_input()
         self._declare(client, num_examples)
         self._clients_changed = True
@@ -167,8 +164,8 @@ class Server:
         if client not in self.clients:
             raise ProtocolError(f"client {client} cannot leave: it is not here.")
         self._begin_input()
-        self.clients.discard(client)
-        self.idle.discard(client)
+        self.clients.remove(client)
+        self.idle.remove(client)
         self.total_examples -= self._examples[client]
         self._clients_changed = True
         self._state, actions = self.strategy.on_leave(self._state, client, self)
@@ -181,12 +178,13 @@ class Server:
     def wake(self, number: int, now: float) -> list[Output]:
         """The time of a `Wake` has come; the clock shows `now` seconds."""
         self._begin_input()
-        self._state, actions = cast(WakingStrategy, self.strategy).on_wake(self._state, number, now, self)
+        self._state, actions = cast("WakingStrategy", self.strategy).on_wake(self._state, number, now, self)
         return self._carry_out(actions)
 
     def halt(self, reason: str) -> list[Output]:
-        """The engine ends the run: it diverged, or nothing is left that could happen."""
-        return self._stop(reason)
+        """End the run: it is done, or diverged, or nothing is left that could happen."""
+        self.stopped = reason
+        return [Stop(reason)]
 
     # ---- carrying out a strategy's decisions -----------------------------------------------------------------
 
@@ -199,7 +197,7 @@ class Server:
                 self._merge(action)
                 outputs.append(action)
                 if self.updates >= self._most_updates or (action.ends_round and self.round >= self._most_rounds):
-                    return outputs + self._stop(self._spent())
+                    return outputs + self.halt(self._spent())
             elif isinstance(action, Drop):
                 self._drop(action.ticket)
                 outputs.append(action)
@@ -214,7 +212,7 @@ class Server:
                     raise self._fault(f"answered {action!r}; it needs `on_wake`, and a time and a number of at least 0")
                 outputs.append(action)
             elif isinstance(action, Stop):
-                return outputs + self._stop(action.reason)
+                return outputs + self.halt(action.reason)
             else:
                 raise self._fault(f"answered {action!r}, which is not a Train, Merge, Drop, Cancel, Wake or Stop")
         return outputs
@@ -278,13 +276,8 @@ class Server:
             self._shortest, self._longest = inf, 0.0
 
     def _spent(self) -> str:
-        if self.round >= self._most_rounds:
-            return f"all {self._most_rounds} rounds are done"
-        return f"all {self._most_updates} updates are merged"
-
-    def _stop(self, reason: str) -> list[Output]:
-        self.stopped = reason
-        return [Stop(reason)]
+        rounds, updates = f"all {self._most_rounds} rounds are done", f"all {self._most_updates} updates are merged"
+        return rounds if self.round >= self._most_rounds else updates
 
     # ---- bookkeeping -----------------------------------------------------------------------------------------
 
@@ -297,19 +290,14 @@ class Server:
 
     def _refusal(self, report: Report, dispatch: Dispatch | None) -> ProtocolError:
         """Why this report cannot be taken."""
-        who = f"client {report.client} reported ticket {report.ticket}"
-        if dispatch is None:
-            if 0 <= report.ticket < self.next_ticket:
-                return ProtocolError(f"{who} twice, or after it was given up as lost; the report is refused.")
-            return ProtocolError(
-                f"{who}, which was never dispatched (the next one will be {self.next_ticket}); the report is refused."
-            )
-        if dispatch.client != report.client:
-            return ProtocolError(f"{who}, which belongs to client {dispatch.client}; the report is refused.")
-        return ProtocolError(
-            f"{who} with {report.duration} s of work on {report.num_examples} examples, arrived at "
-            f"{report.arrived_at} s; all must be finite and zero or positive. The report is refused."
-        )
+        why = f": {report.duration} s, {report.num_examples} examples, at {report.arrived_at} s; not all 0 or more"
+        if dispatch is None and 0 <= report.ticket < self.next_ticket:
+            why = " twice, or after it was given up as lost"
+        elif dispatch is None:
+            why = f", which was never dispatched (the next one will be {self.next_ticket})"
+        elif dispatch.client != report.client:
+            why = f", which belongs to client {dispatch.client}"
+        return ProtocolError(f"client {report.client} reported ticket {report.ticket}{why}; the report is refused.")
 
     def _declare(self, client: int, num_examples: int) -> None:
         if client >= len(self._examples):
@@ -327,9 +315,8 @@ class Server:
             self.idle.add(client)
 
     def _fault(self, what: str) -> StrategyError:
-        return StrategyError(
-            f"{type(self.strategy).__name__} {what}. This is a defect of the strategy, not of a client."
-        )
+        name = type(self.strategy).__name__
+        return StrategyError(f"{name} {what}. This is a defect of the strategy, not of a client.")
 
     # ---- snapshots -------------------------------------------------------------------------------------------
 

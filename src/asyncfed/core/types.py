@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from math import isfinite
 from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
@@ -81,10 +81,9 @@ class Work(Config):
             leave_out(self, "momentum")
         elif self.momentum is not UNSET and not 0 < self.momentum < 1:
             raise ConfigError(f"work.momentum is {self.momentum}; it must be at least 0 and below 1.")
-        if self.patience is not UNSET and self.patience < 1:
-            raise ConfigError(f"work.patience is {self.patience}; it must be at least 1 epoch, or left out.")
-        if self.steps is not UNSET and self.steps < 1:
-            raise ConfigError(f"work.steps is {self.steps}; it must be at least 1 mini-batch step, or left out.")
+        for name, unit in (("patience", "epoch"), ("steps", "mini-batch step")):
+            if getattr(self, name) is not UNSET and getattr(self, name) < 1:
+                raise ConfigError(f"work.{name} is {getattr(self, name)}; it must be at least 1 {unit}, or left out.")
         if self.uplink == ():
             leave_out(self, "uplink")
         if self.epochs < 1:
@@ -105,9 +104,8 @@ class Work(Config):
 
     def count_steps(self, num_examples: int) -> int:
         """The mini-batch steps that a client with so many samples is asked for; with `patience` it may make fewer."""
-        if self.steps is not UNSET and num_examples > 0:
-            return self.steps
-        return self.epochs * -(-num_examples // self.batch_size)
+        steps = self.epochs * -(-num_examples // self.batch_size)
+        return steps if self.steps is UNSET or not num_examples else self.steps
 
 
 class Budget(Config):
@@ -294,87 +292,6 @@ class Stop(Record):
 
 Action: TypeAlias = Train | Merge | Drop | Cancel | Wake | Stop
 Output: TypeAlias = Dispatch | Merge | Drop | Cancel | Wake | Stop
-
-
-class Pool(Protocol):
-    """A set of client numbers from which one can be picked by position, at the same cost whatever its size."""
-
-    def __len__(self) -> int: ...
-    def __getitem__(self, position: int) -> int: ...
-    def __contains__(self, client: int) -> bool: ...
-
-
-class Rng(Protocol):
-    """What a strategy or sampler may draw from."""
-
-    def unit(self) -> float: ...
-    def below(self, n: int) -> int: ...
-    def shuffle(self, items: list[int]) -> None: ...
-
-
-class View(Protocol):
-    """All a strategy may know: no clock, no future, no arrays. A strategy only reads it.
-
-    `outstanding` are the tickets that are out, by number, oldest first.
-    """
-
-    version: int
-    round: int
-    delay_spread: float | None
-
-    @property
-    def idle(self) -> Pool: ...
-    @property
-    def clients(self) -> Pool: ...
-
-    in_flight: int
-    outstanding: dict[int, Dispatch]
-
-    @property
-    def oldest_base(self) -> int | None: ...
-
-    total_examples: int
-
-    @property
-    def rng(self) -> Rng: ...
-    def num_examples(self, client: int) -> int: ...
-    def load(self, client: int) -> int: ...
-
-
-@runtime_checkable
-class Strategy(Protocol):
-    """A frozen value of hyper-parameters that decides. What it remembers of a run goes in and comes out of every hook.
-
-    | hook | called when | to be answered with |
-    |---|---|---|
-    | `check(num_clients)` | before a run | nothing; raises `ConfigError` if the settings do not fit so many clients |
-    | `start(view)` | the run begins | the first state and the first `Train` actions |
-    | `on_update(state, update, view)` | a report has arrived | `Merge` or `Drop` it, now or later; `Train` again |
-    | `on_lost(state, dispatch, view)` | a ticket will never be reported | `Train` again |
-    | `on_join(state, client, view)` | a client has come (back) | `Train`, if more can be at work now |
-    | `on_leave(state, client, view)` | a client is gone; its tickets are lost next, one by one | mostly nothing |
-    | `on_wake(state, number, now, view)` | the time of a `Wake` has come; only strategies that answer one have it | |
-
-    Each hook but `check` returns `(state, actions)`. The state is a `Record` of the type `state_type`, so that a run
-    can be saved and resumed. `work` is what clients are asked to do, before a schedule sets its rate.
-    """
-
-    @property
-    def work(self) -> Work: ...
-    @property
-    def state_type(self) -> type[Any]: ...
-    def check(self, num_clients: int) -> None: ...
-    def start(self, view: View) -> tuple[Any, Sequence[Action]]: ...
-    def on_update(self, state: Any, update: Update, view: View) -> tuple[Any, Sequence[Action]]: ...
-    def on_lost(self, state: Any, dispatch: Dispatch, view: View) -> tuple[Any, Sequence[Action]]: ...
-    def on_join(self, state: Any, client: int, view: View) -> tuple[Any, Sequence[Action]]: ...
-    def on_leave(self, state: Any, client: int, view: View) -> tuple[Any, Sequence[Action]]: ...
-
-
-class WakingStrategy(Strategy, Protocol):
-    """A strategy that answers with `Wake`."""
-
-    def on_wake(self, state: Any, number: int, now: float, view: View) -> tuple[Any, Sequence[Action]]: ...
 
 
 def staleness_of(dispatch: Dispatch, version: int) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from asyncfed.core.record import UNSET
 from asyncfed.core.server import Server
 from asyncfed.engine.evaluation import Evaluator
 from asyncfed.engine.execution import Execution, own_start_function
@@ -10,6 +9,7 @@ from asyncfed.engine.plan import Checkpoint, Plan
 from asyncfed.engine.stopping import StoppingMonitor
 from asyncfed.problems.protocol import Problem
 from asyncfed.rules import RuleRun, Vectors
+from asyncfed.rules.protocol import rule_of
 from asyncfed.store.journal import Journal
 from asyncfed.store.ledger import Ledger
 
@@ -23,8 +23,8 @@ def set_up(problem: Problem, plan: Plan, journal: Journal, checkpoint: Checkpoin
     else:
         vectors = Vectors.load(checkpoint[1])
         ledger = Ledger.from_snapshot(checkpoint[0]["ledger"])
-    rule = getattr(plan.strategy, "rule", UNSET)
-    run = None if rule is UNSET else RuleRun(rule, vectors.params, problem.num_clients)
+    rule = rule_of(plan.strategy)
+    run = None if rule is None else RuleRun(rule, vectors.params, problem.num_clients)
     if run is not None and checkpoint is not None:
         run.load(checkpoint[1])
     evaluator = Evaluator(problem, plan.evaluation, plan.threads, plan.seed)

@@ -36,9 +36,10 @@ from secrets import randbits
 import numpy as np
 
 from asyncfed.core.errors import JournalError, ProtocolError
+from asyncfed.core.pool import ClientPool
 from asyncfed.core.random import draw_key, purpose_key
 from asyncfed.core.record import UNSET, Config, Record, UnsetType
-from asyncfed.core.types import Dispatch, Pool, Report, Uplink, Work
+from asyncfed.core.types import Dispatch, Report, Uplink, Work
 from asyncfed.engine.execution_setup import set_up
 from asyncfed.engine.plan import Checkpoint, Plan
 from asyncfed.engine.progress import RunState
@@ -127,7 +128,7 @@ class LiveSession:
     # ---- what an observer may read --------------------------------------------------------------------------
 
     @property
-    def clients(self) -> Pool:
+    def clients(self) -> ClientPool:
         """The clients that take part at present, as far as the server knows."""
         return self._execution.server.clients
 

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from asyncfed.core.errors import ConfigError, did_you_mean
 from asyncfed.core.record import replace, to_plain
-from asyncfed.core.types import Schedule, Strategy, Work
+from asyncfed.core.types import Schedule, Work
 from asyncfed.registry import kinds
 from asyncfed.strategies import (
     AFL,
@@ -20,6 +20,7 @@ from asyncfed.strategies import (
     PublishedScripts,
     Ringmaster,
 )
+from asyncfed.strategies.protocol import Strategy
 from asyncfed.strategies.schedules import ConstantRate, DelayAware
 
 Maker = Callable[[int, Work, Schedule], Strategy]

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Literal, get_args
 
 from asyncfed.core.errors import ConfigError, did_you_mean
-from asyncfed.core.types import Budget, Strategy, Work
+from asyncfed.core.types import Budget, Work
 from asyncfed.data import (
     DataSource,
     LabelDirichlet,
@@ -20,6 +20,7 @@ from asyncfed.delays import DelayDescription, published_laptop
 from asyncfed.experiment import Experiment
 from asyncfed.presets.named_strategies import strategy_named
 from asyncfed.problems.linear import LinearModel
+from asyncfed.strategies.protocol import Strategy
 from asyncfed.strategies.schedules import DelayAware
 
 Reading = Literal["text", "published"]

@@ -7,12 +7,13 @@ from typing import Any
 
 from asyncfed.core.errors import ConfigError, did_you_mean
 from asyncfed.core.record import replace
-from asyncfed.core.types import Budget, Strategy, Work
+from asyncfed.core.types import Budget, Work
 from asyncfed.data import BreastCancer, DataSource, Diabetes, Digits, Flights, Holdout, TableFile
 from asyncfed.delays import DelayDescription, stragglers
 from asyncfed.experiment import Experiment, changed
 from asyncfed.presets.named_strategies import strategy_named
 from asyncfed.problems.linear import LinearModel
+from asyncfed.strategies.protocol import Strategy
 from asyncfed.strategies.schedules import ConstantRate
 
 BUILT_IN: dict[str, tuple[str, DataSource, str]] = {

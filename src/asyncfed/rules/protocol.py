@@ -88,6 +88,12 @@ class ServerRule(Protocol):
     ) -> tuple[np.ndarray, Arrays, dict[str, float]]: ...
 
 
+def rule_of(strategy: object) -> ServerRule | None:
+    """The rule of a strategy; None if it has none. A field `rule` that is no rule is the strategy's own affair."""
+    rule = getattr(strategy, "rule", None)
+    return rule if isinstance(rule, ServerRule) else None
+
+
 class Rule:
     """What most rules share: no memory, nothing sent, nothing measured, no noise, no theorem. `step` is their own."""
 

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from asyncfed.core.record import replace
-from asyncfed.core.types import Strategy
 from asyncfed.delays.recorded_delays import RecordedDelays
 from asyncfed.problems.protocol import Problem
 from asyncfed.runs.header import check_same_problem
 from asyncfed.runs.recorded_jobs import recorded_jobs
 from asyncfed.runs.result import RecordedRun, load_run
 from asyncfed.runs.simulate import simulate
+
+if TYPE_CHECKING:
+    from asyncfed.strategies.protocol import Strategy
 
 
 def what_if(

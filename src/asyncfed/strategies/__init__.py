@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from asyncfed.core.types import Schedule, Strategy
+from asyncfed.core.types import Schedule
 from asyncfed.strategies.afl import AFL
 from asyncfed.strategies.bounded_staleness import BoundedStaleness
 from asyncfed.strategies.cyclic import CyclicWeightTransfer
@@ -21,6 +21,7 @@ from asyncfed.strategies.fedavg import FedAvg, fedprox
 from asyncfed.strategies.fedbuff import FedBuff
 from asyncfed.strategies.fedcompass import FedCompass
 from asyncfed.strategies.participation_weighted import ParticipationWeighted
+from asyncfed.strategies.protocol import Strategy
 from asyncfed.strategies.published_scripts import PublishedScripts
 from asyncfed.strategies.ringmaster import Ringmaster
 from asyncfed.strategies.samplers import (

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal
 
 from asyncfed.core.errors import ConfigError
 from asyncfed.core.record import Record, replace
-from asyncfed.core.types import Action, Combine, Dispatch, Merge, Payload, Schedule, Update, View, Work
+from asyncfed.core.types import Action, Combine, Dispatch, Merge, Payload, Schedule, Update, Work
 from asyncfed.registry import register
 from asyncfed.strategies.bounded_staleness import WhenStale, check_bound, drop_stale, may_merge
 from asyncfed.strategies.discounts import Discount, Polynomial
@@ -15,6 +15,7 @@ from asyncfed.strategies.dispatch import KeepBusy, RuledStrategy, check_between
 from asyncfed.strategies.fedasync import CountingState
 from asyncfed.strategies.latest_mean import insert, mean_of_latest, without
 from asyncfed.strategies.participation_weights import count_merge, participation_factor
+from asyncfed.strategies.protocol import View
 from asyncfed.strategies.samplers import Sampler, UniformIdle
 from asyncfed.strategies.schedules import DelayAware
 
@@ -112,8 +113,7 @@ class AFL(KeepBusy, RuledStrategy, tag_field="kind", tag="afl"):
         report, bound, fraction = update.report, self.max_staleness, 1.0
         if bound is not None:
             if self.when_stale == "wait":
-                held = (*state.held, Held(report.ticket, report.client))
-                return self._release(replace(state, held=held), view)
+                return self._release(replace(state, held=(*state.held, Held(report.ticket, report.client))), view)
             late = update.staleness - bound
             if late > 0 and self.when_stale == "drop":
                 return self.refill(state, view, [drop_stale(update, bound)])

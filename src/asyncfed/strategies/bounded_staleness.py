@@ -7,9 +7,10 @@ from typing import Any, Literal, TypeAlias, cast
 
 from asyncfed.core.errors import ConfigError
 from asyncfed.core.record import Config, Record, replace, with_field_type
-from asyncfed.core.types import Action, Dispatch, Drop, Merge, Strategy, Update, View, WakingStrategy
+from asyncfed.core.types import Action, Dispatch, Drop, Merge, Update
 from asyncfed.registry import register
 from asyncfed.strategies.discounts import Discount, Polynomial
+from asyncfed.strategies.protocol import Strategy, View, WakingStrategy
 from asyncfed.strategies.wrapping import BusyView, Wrapper, scale_weights
 
 WhenStale: TypeAlias = Literal["drop", "damp", "wait"]

@@ -7,9 +7,10 @@ from typing import Any, ClassVar
 
 from asyncfed.core.errors import ConfigError
 from asyncfed.core.record import Config, replace
-from asyncfed.core.types import Action, Merge, Schedule, Update, View, Work
+from asyncfed.core.types import Action, Merge, Schedule, Update, Work
 from asyncfed.registry import register
 from asyncfed.strategies.dispatch import OneByOne, RoundState
+from asyncfed.strategies.protocol import View
 from asyncfed.strategies.samplers import Sampler, ShuffledCycle
 from asyncfed.strategies.schedules import ConstantRate
 

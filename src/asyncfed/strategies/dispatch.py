@@ -12,12 +12,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, runtime_chec
 
 from asyncfed.core.errors import ConfigError
 from asyncfed.core.record import UNSET, Config, Record, UnsetType, replace, with_field_type
-from asyncfed.core.types import Action, Dispatch, Merge, Schedule, Strategy, Train, Update, View, Work
-from asyncfed.registry import declare_part
-from asyncfed.rules.protocol import ServerRule
+from asyncfed.core.types import Action, Dispatch, Merge, Schedule, Train, Update, Work
+from asyncfed.rules.protocol import ServerRule, rule_of
+from asyncfed.strategies.protocol import View
 from asyncfed.strategies.samplers import Sampler
-
-declare_part("strategy", Strategy)
 
 
 class RuledStrategy(Config):
@@ -255,8 +253,8 @@ def mean_of_models(tickets: tuple[int, ...], counts: tuple[int, ...]) -> Merge:
 
 def check_rule_fits(strategy: object, work: Work) -> None:
     """Refuse a rule that does not fit what clients are asked to do."""
-    rule = getattr(strategy, "rule", UNSET)
-    if rule is not UNSET:
+    rule = rule_of(strategy)
+    if rule is not None:
         rule.check(work)
 
 

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from typing import Any, ClassVar, Literal
 
 from asyncfed.core.record import field
-from asyncfed.core.types import Action, Merge, Schedule, Update, View, Work
+from asyncfed.core.types import Action, Merge, Schedule, Update, Work
 from asyncfed.registry import register
 from asyncfed.strategies.discounts import Discount, Polynomial
 from asyncfed.strategies.dispatch import KeepBusy, RoundState, RuledStrategy, check_between
 from asyncfed.strategies.participation_weights import count_merge, participation_factor
+from asyncfed.strategies.protocol import View
 from asyncfed.strategies.samplers import Sampler, UniformIdle
 from asyncfed.strategies.schedules import ConstantRate
 

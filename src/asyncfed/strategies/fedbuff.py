@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from asyncfed.core.errors import ConfigError
-from asyncfed.core.types import Action, Merge, Schedule, Update, View, Work
+from asyncfed.core.types import Action, Merge, Schedule, Update, Work
 from asyncfed.registry import register
 from asyncfed.strategies.discounts import Discount, Polynomial
 from asyncfed.strategies.dispatch import DispatchPolicy, KeepBusy, RuledStrategy, SamplerState
+from asyncfed.strategies.protocol import View
 from asyncfed.strategies.samplers import Sampler, UniformIdle
 from asyncfed.strategies.schedules import ConstantRate
 

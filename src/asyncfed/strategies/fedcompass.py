@@ -7,11 +7,12 @@ from typing import Any, Literal, TypeAlias
 
 from asyncfed.core.errors import ConfigError
 from asyncfed.core.record import Record, field, replace
-from asyncfed.core.types import Action, Dispatch, Merge, Schedule, Train, Update, View, Wake, Work
+from asyncfed.core.types import Action, Dispatch, Merge, Schedule, Train, Update, Wake, Work
 from asyncfed.registry import register
 from asyncfed.strategies.arrival_groups import Group, Held, choose_group, known_speed, steps_of_new_group
 from asyncfed.strategies.discounts import Discount, Polynomial
 from asyncfed.strategies.dispatch import RuledStrategy, check_between, check_rule_fits
+from asyncfed.strategies.protocol import View
 from asyncfed.strategies.schedules import ConstantRate
 
 PLACE = 0

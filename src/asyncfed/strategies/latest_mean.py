@@ -11,7 +11,8 @@ from __future__ import annotations
 from bisect import bisect_left
 from functools import lru_cache
 
-from asyncfed.core.types import Combine, View
+from asyncfed.core.types import Combine
+from asyncfed.strategies.protocol import View
 
 
 def insert(clients: tuple[int, ...], client: int) -> tuple[int, ...]:

@@ -7,9 +7,10 @@ from typing import Any, cast
 
 from asyncfed.core.errors import ConfigError
 from asyncfed.core.record import Config, Record, field, replace, with_field_type
-from asyncfed.core.types import Action, Dispatch, Drop, Merge, Strategy, Update, View, WakingStrategy
+from asyncfed.core.types import Action, Dispatch, Drop, Merge, Update
 from asyncfed.registry import register
 from asyncfed.strategies.participation_weights import count_merge, participation_factor
+from asyncfed.strategies.protocol import Strategy, View, WakingStrategy
 from asyncfed.strategies.wrapping import Wrapper, scale_weights
 
 

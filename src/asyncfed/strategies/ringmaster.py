@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from asyncfed.core.errors import ConfigError
-from asyncfed.core.types import Action, Cancel, Drop, Merge, Schedule, Train, Update, View, Work, staleness_of
+from asyncfed.core.types import Action, Cancel, Drop, Merge, Schedule, Train, Update, Work, staleness_of
 from asyncfed.registry import register
 from asyncfed.strategies.dispatch import KeepBusy, RoundState, RuledStrategy
+from asyncfed.strategies.protocol import View
 from asyncfed.strategies.samplers import Sampler, UniformIdle
 from asyncfed.strategies.schedules import ConstantRate
 

@@ -6,9 +6,11 @@ from math import isfinite
 from typing import Any, Literal, Protocol, runtime_checkable
 
 from asyncfed.core.errors import ConfigError
+from asyncfed.core.pool import ClientPool
+from asyncfed.core.random import Stream
 from asyncfed.core.record import Config, Record
-from asyncfed.core.types import Pool, Rng, View
 from asyncfed.registry import declare_part, register
+from asyncfed.strategies.protocol import View
 
 
 @runtime_checkable
@@ -43,7 +45,7 @@ class PredictableSampler(Sampler, Protocol):
     def draw_weights(self, num_clients: int, tickets: int) -> tuple[float, ...]: ...
 
 
-def distinct_positions(rng: Rng, n: int, k: int) -> list[int]:
+def distinct_positions(rng: Stream, n: int, k: int) -> list[int]:
     """k different whole numbers below n, in random order, at a cost of k (a Fisher-Yates shuffle kept sparse)."""
     moved: dict[int, int] = {}
     chosen = []
@@ -272,7 +274,7 @@ class Weighted(Config, tag_field="kind", tag="weighted"):
     def _weight(self, client: int, mean: float) -> float:
         return self.weights[client] if client < len(self.weights) else mean
 
-    def _draw_one(self, pool: Pool, rng: Rng, largest: float, mean: float, taken: list[int]) -> int | None:
+    def _draw_one(self, pool: ClientPool, rng: Stream, largest: float, mean: float, taken: list[int]) -> int | None:
         for _ in range(64 if len(pool) else 0):
             client = pool[rng.below(len(pool))]
             if rng.unit() * largest < self._weight(client, mean) and client not in taken:

@@ -8,9 +8,10 @@ from typing import Any
 
 from asyncfed.core.errors import ConfigError
 from asyncfed.core.record import UNSET, UnsetType, replace
-from asyncfed.core.types import Merge, Schedule, Strategy, View, Work
-from asyncfed.rules.protocol import ServerRule
+from asyncfed.core.types import Merge, Schedule, Work
+from asyncfed.rules.protocol import ServerRule, rule_of
 from asyncfed.strategies.dispatch import Dispatching, DispatchPolicy
+from asyncfed.strategies.protocol import Strategy, View
 from asyncfed.strategies.samplers import Sampler
 
 
@@ -43,7 +44,7 @@ class Wrapper:
     @property
     def rule(self) -> ServerRule | UnsetType:
         """The wrapped strategy's."""
-        return getattr(self.strategy, "rule", UNSET)
+        return rule_of(self.strategy) or UNSET
 
     def round_size(self, num_clients: int) -> int:
         """The wrapped strategy's."""

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 from asyncfed.core.errors import ConfigError
 from asyncfed.core.random import Stream, draw_key, purpose_key
 from asyncfed.core.server import Server
-from asyncfed.core.types import Dispatch, Output, Report, Strategy, Wake
+from asyncfed.core.types import Dispatch, Output, Report, Wake
+from asyncfed.strategies.protocol import Strategy
 from asyncfed.testing.value_check import blame, pickled_copy
 
 ARRIVALS_ALLOWED = 200

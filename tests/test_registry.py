@@ -1,6 +1,7 @@
 """Parts of one's own: registered by kind, or by a package's entry point, they are read like shipped ones."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -12,9 +13,14 @@ from asyncfed import registry
 from asyncfed.core.errors import ConfigError
 from asyncfed.core.record import Config
 from asyncfed.core.types import Budget
-from asyncfed.strategies import AFL, FedAsync, KeepBusy, UniformIdle
+from asyncfed.rules import Mean
+from asyncfed.strategies import AFL, FedAsync, FedBuff, KeepBusy, UniformIdle
+from asyncfed.uplinks import ErrorFeedback
 
 PARTS = '''
+import numpy as np
+
+from asyncfed.rules import Mean, Rule
 from asyncfed.core.record import Config
 from asyncfed.core.types import Merge, Work
 from asyncfed.registry import register
@@ -56,6 +62,45 @@ class Halving(KeepBusy, Config, tag_field="kind", tag="halving"):
     def on_update(self, state, update, view):
         merge = Merge((update.report.ticket,), (0.5,), 0.5, "model", ends_round=True)
         return self.refill(state, view, [merge])
+
+
+@register("rule")
+class Averaged(Rule, Config, tag_field="kind", tag="averaged"):
+    """The weighted sum, mixed with a running mean of all models, which it remembers."""
+
+    share: float = 0.1
+
+    def init(self, params, num_clients):
+        return {"mean": params.copy()}
+
+    def step(self, memory, params, arrivals, merge, key):
+        merged, _, _ = Mean().step({}, params, arrivals, merge, key)
+        mean = (1 - self.share) * memory["mean"] + self.share * merged
+        return mean, {"mean": mean}, {"moved": float(abs(mean - params).max())}
+
+
+@register("uplink")
+class FirstHalf(Config, tag_field="kind", tag="first_half"):
+    """The first half of what is left to send; the client keeps the rest."""
+
+    remembers = True
+
+    def init(self, num_params, dtype):
+        return {"rest": np.zeros(num_params, dtype)}
+
+    def size(self, num_params, itemsize):
+        return (num_params + 1) // 2 * itemsize
+
+    def encode(self, memory, change, key):
+        wanted = memory["rest"] + change
+        half = (wanted.size + 1) // 2
+        return {"half": wanted[:half]}, {"rest": np.concatenate([np.zeros_like(wanted[:half]), wanted[half:]])}
+
+    def decode(self, message, num_params, dtype):
+        half = message["half"]
+        if half.shape != ((num_params + 1) // 2,) or half.dtype != dtype:
+            raise ValueError("half of the change is due")
+        return np.concatenate([half, np.zeros(num_params - half.size, dtype)])
 '''
 
 
@@ -118,6 +163,37 @@ def test_an_installed_package_brings_them_to_every_command(package, command, sma
     assert "halving" in command("compare", toml, "--strategies", "halving,sync", "--seeds", "1", "--workers", "1")
     assert "halving" in command("compare", toml, "--strategies", "halving,sync", "--seeds", "2", "--workers", "2")
     command("certify", toml, "--seeds", "1")
+
+
+def with_rule_and_uplink(folder, small) -> Path:
+    toml = folder / "other_half.toml"
+    work = af.Work(batch_size=4, uplink=(ErrorFeedback(),))
+    strategy = FedBuff(concurrency=2, buffer_size=2, work=work, rule=Mean())
+    text = af.to_toml(small(strategy=strategy, budget=Budget(rounds=12)))
+    text = text.replace('kind = "mean"', 'kind = "averaged"')
+    toml.write_text(re.sub(r'\{ kind = "error_feedback".*\}', '{ kind = "first_half" }', text))
+    return toml
+
+
+def test_an_installed_package_brings_a_rule_and_an_uplink(package, command, small):
+    toml = with_rule_and_uplink(package, small)
+    command("run", toml, "--out", "one.sqlite")
+    shown = command("show", "one.sqlite", "--toml")
+    assert "averaged" in shown
+    assert "first_half" in shown
+    assert "rule: moved" in command("show", "one.sqlite")
+    command("verify", "one.sqlite")
+
+
+@pytest.mark.slow
+def test_an_installed_package_brings_a_rule_and_an_uplink_to_live_runs(package, command, small):
+    toml = with_rule_and_uplink(package, small)
+    command("live", toml, "--out", "live.sqlite")
+    command("verify", "live.sqlite")
+    command("run", toml, "--out", "one.sqlite")
+    command("resume", "one.sqlite")
+    command("certify", toml, "--seeds", "1")
+    assert "fedbuff" in command("compare", toml, "--strategies", "fedbuff,sync", "--seeds", "2", "--workers", "2")
 
 
 @pytest.mark.slow

@@ -7,6 +7,7 @@ from asyncfed.certificates.merge_rules import RULES, declared_staleness, round_s
 from asyncfed.core.record import to_plain
 from asyncfed.strategies import (
     AFL,
+    AFLGuard,
     CyclicWeightTransfer,
     FedAsync,
     FedAvg,
@@ -35,6 +36,7 @@ from asyncfed.strategies.samplers import UniformAll
         (FedBuff(buffer_size=7, server_lr=0.5), "deltas", 0.5, 7, False),
         (CyclicWeightTransfer(), "models", 1.0, 1, False),
         (FedCompass(), None, 1.0, 1, False),
+        (AFLGuard(server_lr=0.5), None, 0.5, 1, False),
         (Ringmaster(server_lr=0.5), "deltas", 0.5, 1, False),
         (PublishedScripts(cohort_size=5), None, 1.0, 5, False),
     ],
@@ -74,6 +76,7 @@ def test_updates_that_count_differently_are_marked():
         (FedBuff(), None),
         (Ringmaster(staleness_threshold=4), 3),
         (FedCompass(), None),
+        (AFLGuard(), None),
         (PublishedScripts(), None),
     ],
 )

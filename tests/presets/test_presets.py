@@ -19,6 +19,7 @@ from asyncfed.presets import (
 )
 from asyncfed.strategies import (
     AFL,
+    AFLGuard,
     CyclicWeightTransfer,
     FedAsync,
     FedAvg,
@@ -110,6 +111,7 @@ NAMED = {
     "fedbuff": FedBuff(concurrency=12, buffer_size=10, work=WORK),
     "fedcompass": FedCompass(work=WORK),
     "ringmaster": Ringmaster(concurrency=12, staleness_threshold=12, work=WORK),
+    "aflguard": AFLGuard(concurrency=12, train_trusted=True, work=WORK),
     "cyclic": CyclicWeightTransfer(round_length=12, work=WORK),
     "published": PublishedScripts(cohort_size=12, work=replace(WORK, start="own"), schedule=RATE),
     "published_sync": PublishedScripts(

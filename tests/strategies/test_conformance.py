@@ -6,6 +6,7 @@ import pytest
 
 from asyncfed.strategies import (
     AFL,
+    AFLGuard,
     CyclicWeightTransfer,
     FedAsync,
     FedAvg,
@@ -104,6 +105,13 @@ def test_fedbuff(buffer_size, sampler):
 def test_fedcompass(weighting, seed):
     check_strategy(FedCompass(min_steps=2, max_steps=10, weighting=weighting), seed=seed)
     check_strategy(FedCompass(min_steps=5, max_steps=5, latest_factor=1.0), num_clients=7, seed=seed)
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS.values(), ids=SAMPLERS)
+@pytest.mark.parametrize("train_trusted", [True, False])
+def test_aflguard(train_trusted, sampler):
+    strategy = AFLGuard(concurrency=2, trusted_client=1, train_trusted=train_trusted, sampler=sampler)
+    check_strategy(strategy, metrics=["distance", "trusted_norm"])
 
 
 @pytest.mark.parametrize("sampler", SAMPLERS.values(), ids=SAMPLERS)

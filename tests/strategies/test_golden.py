@@ -14,6 +14,7 @@ from asyncfed.core.server import Server
 from asyncfed.core.types import Cancel, Dispatch, Drop, Merge, Report, Wake
 from asyncfed.strategies import (
     AFL,
+    AFLGuard,
     CyclicWeightTransfer,
     FedAsync,
     FedAvg,
@@ -37,6 +38,7 @@ CASES = {
     "afl_delta_mean_wait": AFL(concurrency=4, aggregate="delta_mean", max_staleness=1, when_stale="wait"),
     "afl_delta_sum_queue": AFL(concurrency=4, aggregate="delta_sum", sampler=UniformAll()),
     "afl_weighted_sampler": AFL(concurrency=3, sampler=Weighted(weights=(1.0, 2.0, 4.0, 8.0))),
+    "aflguard": AFLGuard(concurrency=4, trusted_client=2),
     "cyclic_weight_transfer": CyclicWeightTransfer(),
     "fedasync_constant": FedAsync(concurrency=3, discount=NoDiscount()),
     "fedasync_hinge": FedAsync(concurrency=4, discount=Hinge(slope=2.0, grace=1), sampler=ShuffledCycle()),

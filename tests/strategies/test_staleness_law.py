@@ -10,6 +10,7 @@ is lost.
 """
 
 import json
+from math import inf
 
 import pytest
 from hypothesis import given, settings
@@ -21,7 +22,7 @@ from asyncfed.core.record import replace
 from asyncfed.core.server import Server
 from asyncfed.core.types import Budget, Merge, Report, Work
 from asyncfed.delays import Delays, Exponential, LogNormal
-from asyncfed.strategies import AFL, FedAsync, FedBuff, ParticipationWeighted, Ringmaster
+from asyncfed.strategies import AFL, AFLGuard, FedAsync, FedBuff, ParticipationWeighted, Ringmaster
 from asyncfed.strategies.samplers import Fair, UniformAll
 
 WORK = Work(epochs=1, batch_size=4, learning_rate=0.001)
@@ -33,8 +34,11 @@ ON_ARRIVAL = {
     "afl_mixing": AFL(aggregate="mixing"),
     "afl_delta_mean": AFL(aggregate="delta_mean", sampler=Fair()),
     "afl_delta_sum": AFL(aggregate="delta_sum"),
+    "aflguard": AFLGuard(distance_factor=inf, train_trusted=True),
     "ringmaster": Ringmaster(staleness_threshold=10**9),
 }
+NUMBERS = {"distance": 0.0, "trusted_norm": 0.0}
+"""What AFLGuard decides by."""
 
 
 def with_concurrency(strategy, count):
@@ -53,7 +57,7 @@ def drive(strategy, seed, arrivals):
         dispatch = server.outstanding[tickets[chance.below(len(tickets))]]
         version = server.version
         waiting[dispatch.ticket] = dispatch.base_version
-        for output in server.receive(Report(dispatch.ticket, dispatch.client, 0.0, chance.unit(), 1)):
+        for output in server.receive(Report(dispatch.ticket, dispatch.client, 0.0, chance.unit(), 1, NUMBERS)):
             if isinstance(output, Merge):
                 merged += [version - waiting.pop(ticket) for ticket in output.tickets]
                 version += 1

@@ -5,9 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from asyncfed.core.errors import ConfigError
+from asyncfed.core.pool import ClientPool
 from asyncfed.core.types import Combine, Merge
 from asyncfed.strategies import BoundedStaleness, FedCompass, ParticipationWeighted, Ringmaster
-from asyncfed.strategies.wrapping import BusyView, scale_weights
+from asyncfed.strategies.wrapping import BusyView, PoolWithout, ViewWithout, scale_weights
 from asyncfed.testing import check_strategy
 
 
@@ -66,3 +67,22 @@ def test_a_busy_view_shows_more_tickets_and_is_else_the_same():
 )
 def test_strategies_with_timers_and_cancels_can_be_wrapped(wrapped):
     check_strategy(wrapped)
+
+
+@given(members=st.lists(st.integers(0, 9), unique=True, max_size=8), hidden=st.integers(0, 9))
+def test_a_pool_without_a_client_holds_all_others_once(members, hidden):
+    pool = PoolWithout(ClientPool(members), hidden)
+    assert sorted(pool) == sorted(set(members) - {hidden})
+    assert len(pool) == len(set(members) - {hidden})
+    assert hidden not in pool
+    assert all(client in pool for client in pool)
+    with pytest.raises(IndexError):
+        pool[len(pool)]
+
+
+def test_a_view_without_a_client_is_else_the_same():
+    class View:
+        clients, idle, version = ClientPool([0, 1, 2]), ClientPool([1, 2]), 7
+
+    view = ViewWithout(View(), 1)
+    assert (sorted(view.clients), sorted(view.idle), view.version) == ([0, 2], [2], 7)

@@ -12,6 +12,7 @@ from typing import Any
 from asyncfed.core.record import kind_of, to_plain
 from asyncfed.strategies import (
     AFL,
+    AFLGuard,
     CyclicWeightTransfer,
     FedAsync,
     FedAvg,
@@ -134,6 +135,12 @@ def _fedcompass(strategy: Any, uniform: bool) -> ServerRule:
     return ServerRule("arrival groups", words, None, strategy.server_lr, 1, False, because, constant_weight=False)
 
 
+def _aflguard(strategy: Any, uniform: bool) -> ServerRule:
+    words = f"x ← x + {strategy.server_lr:g} delta, each as it arrives, if it is close enough to a trusted one"
+    because = "which updates are merged depends on what they hold"
+    return ServerRule("trusted deltas", words, None, strategy.server_lr, 1, False, because)
+
+
 def _ringmaster(strategy: Any, uniform: bool) -> ServerRule:
     fresh = uniform and strategy.concurrency == 1
     limit = strategy.staleness_threshold
@@ -161,6 +168,7 @@ def _not_fresh(uniform: bool, otherwise: str) -> str:
 
 RULES: dict[type[Any], Callable[[Any, bool], ServerRule]] = {
     AFL: _afl,
+    AFLGuard: _aflguard,
     FedAvg: _fedavg,
     FedAsync: _fedasync,
     FedBuff: _fedbuff,

@@ -11,6 +11,7 @@ from asyncfed.core.types import Schedule, Work
 from asyncfed.registry import kinds
 from asyncfed.strategies import (
     AFL,
+    AFLGuard,
     CyclicWeightTransfer,
     Dispatching,
     FedAsync,
@@ -69,6 +70,10 @@ STRATEGIES: dict[str, tuple[str, Maker]] = {
     "ringmaster": (
         "Ringmaster ASGD: changes up to J versions old, older work is begun anew",
         lambda tickets, work, rate: Ringmaster(concurrency=tickets, staleness_threshold=tickets, work=work),
+    ),
+    "aflguard": (
+        "AFLGuard, which trusts client 0: changes that differ too much from its own are dropped",
+        lambda tickets, work, rate: AFLGuard(concurrency=tickets, train_trusted=True, work=work),
     ),
     "cyclic": (
         "Cyclic Weight Transfer",

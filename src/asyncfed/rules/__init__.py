@@ -14,6 +14,7 @@ from asyncfed.rules.optimiser import Optimiser
 from asyncfed.rules.protocol import Arrival, Rule, ServerRule
 from asyncfed.rules.rule_run import RuleRun
 from asyncfed.rules.scaffold import Scaffold
+from asyncfed.rules.trusted_distance import TrustedDistance
 from asyncfed.rules.vectors import COMBINERS, Vectors
 from asyncfed.rules.yogi import Yogi
 
@@ -35,6 +36,7 @@ __all__ = [
     "RuleRun",
     "Scaffold",
     "ServerRule",
+    "TrustedDistance",
     "Vectors",
     "Yogi",
 ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from asyncfed.core.types import Schedule
 from asyncfed.strategies.afl import AFL
+from asyncfed.strategies.aflguard import AFLGuard
 from asyncfed.strategies.bounded_staleness import BoundedStaleness
 from asyncfed.strategies.cyclic import CyclicWeightTransfer
 from asyncfed.strategies.discounts import Discount, Hinge, NoDiscount, Polynomial
@@ -37,6 +38,7 @@ from asyncfed.strategies.schedules import ConstantRate, DelayAware
 
 __all__ = [
     "AFL",
+    "AFLGuard",
     "BoundedStaleness",
     "Cohort",
     "CohortState",

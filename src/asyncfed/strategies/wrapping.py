@@ -7,6 +7,7 @@ from sys import maxsize
 from typing import Any
 
 from asyncfed.core.errors import ConfigError
+from asyncfed.core.pool import ClientPool
 from asyncfed.core.record import UNSET, UnsetType, replace
 from asyncfed.core.types import Merge, Schedule, Work
 from asyncfed.rules.protocol import ServerRule, rule_of
@@ -91,6 +92,42 @@ class BusyView:
     def __init__(self, view: View, held: int | None) -> None:
         self._view = view
         self.in_flight = maxsize if held is None else view.in_flight + held
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._view, name)
+
+
+class PoolWithout:
+    """A pool in which one client is missing. Its place is taken by the last one."""
+
+    __slots__ = ("_hidden", "_pool")
+
+    def __init__(self, pool: ClientPool, hidden: int) -> None:
+        self._pool = pool
+        self._hidden = hidden
+
+    def __len__(self) -> int:
+        return len(self._pool) - (self._hidden in self._pool)
+
+    def __getitem__(self, position: int) -> int:
+        if not 0 <= position < len(self):
+            raise IndexError(position)
+        client = self._pool[position]
+        return client if client != self._hidden else self._pool[len(self)]
+
+    def __contains__(self, client: int) -> bool:
+        return client != self._hidden and client in self._pool
+
+
+class ViewWithout:
+    """A view in which one client is not here, so that no sampler draws it."""
+
+    __slots__ = ("_view", "clients", "idle")
+
+    def __init__(self, view: View, hidden: int) -> None:
+        self._view = view
+        self.clients: Any = PoolWithout(view.clients, hidden)
+        self.idle: Any = PoolWithout(view.idle, hidden)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._view, name)

@@ -1,0 +1,108 @@
+"""AFLGuard: asynchronous SGD that adds only changes close enough to a trusted client's."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import inf
+from typing import Any, ClassVar
+
+from asyncfed.core.errors import ConfigError
+from asyncfed.core.record import Config
+from asyncfed.core.types import Action, Drop, Merge, Schedule, Update, Work
+from asyncfed.registry import register
+from asyncfed.rules.trusted_distance import TrustedDistance
+from asyncfed.strategies.dispatch import KeepBusy, RoundState, check_tickets
+from asyncfed.strategies.protocol import View
+from asyncfed.strategies.samplers import Sampler, UniformIdle
+from asyncfed.strategies.schedules import ConstantRate
+from asyncfed.strategies.wrapping import ViewWithout
+
+
+@register("strategy")
+class AFLGuard(KeepBusy, Config, tag_field="kind", tag="aflguard"):
+    """AFLGuard: an update is merged on arrival if it is not too far from what trusted data would bring, else dropped.
+
+        x = x + server_lr g_i     if |g_i - g_s| <= distance_factor |g_s|,   g_i = w_i - w_base
+
+    g_s is the change that the trusted client's data bring from the present model with the same work. The server trains
+    it itself (`asyncfed.rules.TrustedDistance`) and keeps it for `refresh` versions. So a change may be longer or
+    shorter than g_s and point elsewhere, but one that points the other way, or is very long, is not merged. With
+    `distance_factor` below 1 a change of zero is rejected too; if g_s is zero, all but zero are. The distance and |g_s|
+    of every arrival are in the journal.
+
+    The rule remembers g_s; the strategy, how many updates were merged in the present round, of which `concurrency`
+    make one.
+
+    When: some clients may send harmful updates, and the server has a few clean rows. Pitfalls: the trusted rows must
+    resemble the clients': where data differ much between clients, honest updates are rejected too. Attackers that stay
+    within the distance are not seen. A stale update is measured against a fresh g_s.
+
+    Args:
+        concurrency: tickets out at once, 1 or more.
+        trusted_client: whose rows the server holds and trusts.
+        distance_factor: the paper's lambda, above 0; infinite to accept all.
+        refresh: after how many versions g_s is computed anew, 1 or more.
+        train_trusted: whether the trusted client gets tickets as others do. If not, it gets one only while nobody else
+            is here.
+        server_lr: what a change counts, above 0.
+        sampler: which clients get the next tickets.
+        work: what each client is asked to do.
+        schedule: how the learning rate follows the rounds.
+
+    >>> AFLGuard(trusted_client=3).rule.trusted_client
+    3
+
+    Fang, Liu, Gong & Bentley, "AFLGuard: Byzantine-robust Asynchronous Federated Learning", ACSAC 2022.
+    """
+
+    concurrency: int = 5
+    trusted_client: int = 0
+    distance_factor: float = 1.5
+    refresh: int = 10
+    train_trusted: bool = False
+    server_lr: float = 1.0
+    sampler: Sampler = UniformIdle()
+    work: Work = Work()
+    schedule: Schedule = ConstantRate()
+
+    state_class: ClassVar[type[Any]] = RoundState
+
+    def __post_init__(self) -> None:
+        if not self.distance_factor > 0:
+            raise ConfigError(f"strategy.distance_factor is {self.distance_factor}; it must be above 0.")
+        if not 0 < self.server_lr < inf:
+            raise ConfigError(f"strategy.server_lr is {self.server_lr}; it must be a positive number.")
+
+    @property
+    def rule(self) -> TrustedDistance:
+        """What measures arrivals."""
+        return TrustedDistance(trusted_client=self.trusted_client, refresh=self.refresh)
+
+    def check(self, num_clients: int) -> None:
+        """Refuse a trusted client that does not exist, and more tickets than others can have."""
+        if self.rule.trusted_client >= num_clients:
+            raise ConfigError(
+                f"strategy.trusted_client is {self.trusted_client}; with {num_clients} clients it is at most "
+                f"{num_clients - 1}."
+            )
+        others = num_clients if self.train_trusted else num_clients - 1
+        check_tickets("concurrency", self.concurrency, self.sampler, self.work, others)
+
+    def on_update(self, state: RoundState, update: Update, view: View) -> tuple[RoundState, Sequence[Action]]:
+        """Merge the change, or drop it if it is too far away."""
+        metrics, ticket = update.report.metrics or {}, update.report.ticket
+        distance, trusted_norm = metrics["distance"], metrics["trusted_norm"]
+        limit = inf if self.distance_factor == inf else self.distance_factor * trusted_norm
+        if not distance <= limit:
+            reason = f"distance {distance:.4g} is above {self.distance_factor:g} times trusted_norm {trusted_norm:.4g}"
+            return self.refill(state, view, [Drop(ticket, reason)])
+        merged = state.merged_this_round + 1
+        ends_round = merged >= self.concurrency
+        merge = Merge((ticket,), (self.server_lr,), keep=1.0, of="delta", ends_round=ends_round)
+        return self.refill(RoundState(state.sampling, 0 if ends_round else merged), view, [merge])
+
+    def refill(self, state: Any, view: View, actions: list[Action], held: int = 0) -> tuple[Any, Sequence[Action]]:
+        """As many tickets as are missing, for others than the trusted client."""
+        if not self.train_trusted and len(view.clients) > 1:
+            view = ViewWithout(view, self.trusted_client)
+        return super().refill(state, view, actions, held)

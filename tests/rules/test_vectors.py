@@ -147,3 +147,14 @@ def test_a_model_that_several_tickets_share_is_stored_once():
     for ticket in range(50):
         handed(vectors, ticket, ticket)
     assert vectors.dump()["models"].shape == (1, 1000)
+
+
+def test_after_a_restart_the_present_model_is_still_stored_once():
+    vectors = Vectors(np.zeros(10))
+    handed(vectors, 0, 0, [1.0] * 10)
+    handed(vectors, 1)
+    vectors.merge(Merge((0,), (1.0,)))
+    handed(vectors, 2)
+    restored = Vectors.load(through_a_file(vectors.dump()))
+    handed(restored, 3)
+    assert restored.dump()["models"].tolist() == [[0.0] * 10, [1.0] * 10]

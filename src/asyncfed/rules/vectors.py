@@ -121,7 +121,8 @@ class Vectors:
     def load(cls, arrays: Arrays) -> Vectors:
         """The inverse of `dump`."""
         vectors = cls(arrays["params"])
-        models = list(arrays["models"])
+        # Who starts from the present model shares it again, so that it is stored once the next time too.
+        models = [vectors.params if np.array_equal(model, vectors.params) else model for model in arrays["models"]]
         tickets = arrays["tickets"].tolist()
         vectors.starts = {t: models[m] for t, m in zip(tickets, arrays["ticket_models"].tolist(), strict=True)}
         vectors.client_of = dict(zip(tickets, arrays["ticket_clients"].tolist(), strict=True))

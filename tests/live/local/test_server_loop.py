@@ -6,16 +6,17 @@ from tests.live.mischief import MischievousProblem, SpyingProblem, fail, hang, k
 from tests.live.tiny_parts import Corrected, Impatient, Shaken
 
 import asyncfed as af
-from asyncfed.core.record import UNSET
+from asyncfed.core.record import UNSET, replace
 from asyncfed.core.types import Work
 from asyncfed.live.checks import Limits
 from asyncfed.live.local import client_process, server_loop
 from asyncfed.live.local.local_engine import LocalEngine
+from asyncfed.rules import Noised
 from asyncfed.runs.live import run_live
 from asyncfed.store.schema import REPORT
 from asyncfed.strategies import AFL, FedBuff, PublishedScripts
 from asyncfed.strategies.samplers import UniformAll
-from asyncfed.uplinks import ErrorFeedback, TopK
+from asyncfed.uplinks import Clip, ErrorFeedback, TopK
 
 WORK = Work(epochs=1, batch_size=4, learning_rate=0.01)
 PATIENT = LocalEngine(task_seconds=0.02)  # slow enough for a process to come back before the run is over
@@ -197,3 +198,17 @@ def test_noise_of_a_live_run_is_replayed_from_its_file(three_clients, tmp_path, 
     run_live(three_clients(20, strategy=strategy), out=path)
     verification = af.verify(path)
     assert verification.ok, verification.lines
+
+
+def test_clients_clip_and_the_server_adds_noise(three_clients, tmp_path):
+    """Noise of the machine's own: two runs differ, and each can be replayed."""
+    models = []
+    for name in ("one", "other"):
+        work = replace(WORK, uplink=(Clip(norm=0.05),))
+        rule = Noised(clip=0.05, multiplier=1.0, divisor=2)
+        strategy = FedBuff(concurrency=3, buffer_size=2, work=work, rule=rule)
+        run = run_live(three_clients(2, strategy=strategy), out=tmp_path / name)
+        verification = af.verify(tmp_path / name)
+        assert verification.ok, verification.lines
+        models.append(run.params)
+    assert not np.any(models[0] == models[1])

@@ -22,8 +22,9 @@ from asyncfed.flower.local_federation import CONNECTION, HOST, free_port
 from asyncfed.flower.new_app import write_app
 from asyncfed.store.journal import Journal
 from asyncfed.store.schema import KIND_NAMES
-from asyncfed.strategies import AFL
+from asyncfed.strategies import AFL, FedAvg
 from asyncfed.strategies.schedules import ConstantRate
+from asyncfed.uplinks import ErrorFeedback, TopK
 
 UPDATES = 18
 PATIENCE = 300.0
@@ -70,11 +71,15 @@ def experiment():
 
 @pytest.fixture(scope="module")
 def app(tmp_path_factory, experiment):
-    folder = tmp_path_factory.mktemp("apps") / "network"
-    write_app(folder, 4)
+    return write_slow_app(tmp_path_factory.mktemp("apps") / "network", experiment)
+
+
+def write_slow_app(folder, experiment):
+    """An app whose tasks last long enough for its nodes to be killed in one."""
+    write_app(folder, experiment.num_clients)
     (folder / "experiment.toml").write_text(to_toml(experiment))
-    (folder / "app_network" / "client_app.py").write_text(SLOW_CLIENT)
-    (folder / "app_network" / "server_app.py").write_text(SERVER)
+    (folder / f"app_{folder.name}" / "client_app.py").write_text(SLOW_CLIENT)
+    (folder / f"app_{folder.name}" / "server_app.py").write_text(SERVER)
     return folder
 
 
@@ -249,20 +254,49 @@ def test_a_finished_run_is_not_run_again(network, app):
 # ---- from an empty folder, as the documents say ----------------------------------------------------------------------
 
 
+def use_three_nodes(network):
+    """Nodes 0, 1 and 2, whatever the tests before have left."""
+    if "node-1" not in network.processes:
+        network.start_node(1)
+    if "node-3" in network.processes:
+        network.end("node-3")
+
+
 def test_the_app_that_is_written_for_a_beginner_learns(network, tmp_path):
     first = tmp_path / "first"
     write_app(first, 3)
     description = first / "experiment.toml"
     description.write_text(description.read_text().replace("rounds = 10", "rounds = 4"))
-    if "node-1" not in network.processes:
-        network.start_node(1)
-    if "node-3" in network.processes:
-        network.end("node-3")
+    use_three_nodes(network)
     journal = network.folder / "first.sqlite"
     start(network, first, journal)
     run = wait_for(lambda: journal.exists() and af.load(journal).finished and af.load(journal), "the run to end")
     objective = run.evaluations["objective"]
     assert objective[-1] < objective[0] / 10
+
+
+# ---- clients that remember -------------------------------------------------------------------------------------------
+
+
+def test_a_node_that_was_killed_has_lost_its_memory_and_says_so(network, tmp_path, experiment):
+    work = Work(epochs=1, batch_size=16, learning_rate=0.01, uplink=(ErrorFeedback(codec=TopK(fraction=0.3)),))
+    budget, strategy = Budget(rounds=6), FedAvg(cohort_size=3, work=work)
+    app = write_slow_app(
+        tmp_path / "sparse", af.replace(experiment, name="sparse", num_clients=3, strategy=strategy, budget=budget)
+    )
+    use_three_nodes(network)
+    journal = network.folder / "sparse.sqlite"
+    start(network, app, journal, ttl=20.0, wait_nodes=3)
+    wait_for(lambda: [row for row in events(journal, "report") if row.client == 1], "client 1's first update")
+    kill_at_work(network, 1)
+    network.start_node(1)
+    run = wait_for(lambda: journal.exists() and af.load(journal).finished and af.load(journal), "the run to end")
+    anew = [row.client for row in events(journal, "report") if row.memory == -1]
+    assert anew == [1]
+    sent = len(events(journal, "report"))
+    assert run.rounds["bytes_up"][-1] == sent * work.uplink[0].size(11, 8) == sent * 4 * 12
+    verification = af.verify(journal)
+    assert verification.ok, verification.lines
 
 
 # ---- the SuperLink is restarted --------------------------------------------------------------------------------------

@@ -22,19 +22,23 @@ if TYPE_CHECKING:
 
     from asyncfed.experiment import Experiment
     from asyncfed.flower.local_federation import Federation
-    from asyncfed.flower.node_program import LoadData
+    from asyncfed.flower.node_program import BuildProblem, LoadData
     from asyncfed.flower.node_registry import LoadTest
 
 __all__ = ["certificates", "client_app", "federation", "node_key", "server_app"]
 
 
-def server_app(experiment: Experiment | Path | str, *, test_data: LoadTest | None = None) -> ServerApp:
+def server_app(
+    experiment: Experiment | Path | str, *, test_data: LoadTest | None = None, problem: BuildProblem | None = None
+) -> ServerApp:
     """Flower's ServerApp for an experiment.
 
     Args:
         experiment: The experiment, or the path of its TOML file.
         test_data: `test_data() -> (x, y)` loads rows that the server evaluates the model on; the data for training are
             then the nodes' own. Without it, they are generated as the experiment says, on each node its own client's.
+        problem: `problem([(x, y)])` makes what is learnt, where it is not the experiment's own model: a PyTorch module,
+            `lambda rows: af.problems.torch_problem(network, "cross_entropy", rows)`. It needs `test_data`.
 
     Returns:
         The app, to be called `app` in the module that `pyproject.toml` names.
@@ -42,16 +46,19 @@ def server_app(experiment: Experiment | Path | str, *, test_data: LoadTest | Non
     _require_flower()
     from asyncfed.flower.server_program import make_server_app
 
-    return make_server_app(_read(experiment), test_data)
+    return make_server_app(_read(experiment), test_data, problem)
 
 
-def client_app(experiment: Experiment | Path | str, *, data: LoadData | None = None) -> ClientApp:
+def client_app(
+    experiment: Experiment | Path | str, *, data: LoadData | None = None, problem: BuildProblem | None = None
+) -> ClientApp:
     """Flower's ClientApp for an experiment.
 
     Args:
         experiment: The experiment, or the path of its TOML file; the same as the server's.
         data: `data(client, node_settings) -> (x, y)` loads what this node holds, and only that. Without it, the node
             generates its own client's part of what the experiment describes.
+        problem: the same function as the server's, called here with this node's rows. It needs `data`.
 
     Returns:
         The app, to be called `app` in the module that `pyproject.toml` names.
@@ -59,7 +66,7 @@ def client_app(experiment: Experiment | Path | str, *, data: LoadData | None = N
     _require_flower()
     from asyncfed.flower.node_program import make_client_app
 
-    return make_client_app(_read(experiment), data)
+    return make_client_app(_read(experiment), data, problem)
 
 
 def federation(folder: Path, num_nodes: int, *, restart_proof: bool = False, port: int | None = None) -> Federation:

@@ -6,7 +6,7 @@ A process is started for every message, so this module imports only what a task 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple, TypeAlias
 
@@ -22,12 +22,16 @@ from asyncfed.flower.messages import Introduction, pack_introduction, pack_messa
 from asyncfed.flower.node_memory import load_memory, save_memory
 from asyncfed.live.client_task import FirstModel, work_on
 from asyncfed.live.wire import Task, dtype_name
-from asyncfed.problems.protocol import ClientShard, ShardedProblem, as_sharded_problem
+from asyncfed.problems.protocol import ClientShard, Problem, ShardedProblem, as_sharded_problem
 from asyncfed.version import __version__
 
 NodeSettings: TypeAlias = Mapping[str, Any]
 LoadData: TypeAlias = Callable[[int, NodeSettings], tuple[Any, Any]]
 """(client, the node's settings) -> features (rows, columns) and targets (rows,) of that client alone."""
+
+BuildProblem: TypeAlias = Callable[[Sequence[tuple[Any, Any]]], Problem]
+"""[(features, targets) of each client] -> the problem with these rows; needed where the experiment's model is not the
+one that is learnt, as for PyTorch modules: `lambda rows: af.problems.torch_problem(network, "cross_entropy", rows)`."""
 
 MAX_VECTORS = 4
 """A task may bring so many vectors as long as the model, itself among them."""
@@ -46,15 +50,26 @@ class NodeProblem(NamedTuple):
     first_model: FirstModel
 
 
-def make_client_app(experiment: Experiment, load_data: LoadData | None = None) -> ClientApp:
+def make_client_app(
+    experiment: Experiment, load_data: LoadData | None = None, build: BuildProblem | None = None
+) -> ClientApp:
     """Flower's ClientApp for this experiment: it introduces its node when queried, and trains the tasks it is sent."""
-    app = ClientApp()
+    if build is not None and load_data is None:
+        raise ConfigError("client_app is given a problem, but no data for it. Give it data=..., too.")
+    app, loaded = ClientApp(), dict[Hashable, NodeProblem]()
+
+    def load(context: Context) -> tuple[int, NodeProblem]:
+        """This node's client and its problem, which is made once per process."""
+        node = context.node_config
+        client, name = read_client(node), repr(sorted(node.items()))
+        if name not in loaded:
+            loaded[name] = load_problem(experiment, client, node, load_data, build)
+        return client, loaded[name]
 
     @app.query()
     def introduce(message: Message, context: Context) -> Message:
         with _only_class_names():
-            client = read_client(context.node_config)
-            own = load_problem(experiment, client, context.node_config, load_data)
+            client, own = load(context)
             dtype = dtype_name(own.dtype)
             introduction = Introduction(client, own.shard.num_examples, own.num_params, dtype, __version__)
             return Message(pack_introduction(introduction), reply_to=message)
@@ -62,8 +77,7 @@ def make_client_app(experiment: Experiment, load_data: LoadData | None = None) -
     @app.train()
     def train(message: Message, context: Context) -> Message:
         with _only_class_names():
-            client = read_client(context.node_config)
-            own = load_problem(experiment, client, context.node_config, load_data)
+            _, own = load(context)
             longest = MAX_VECTORS * own.num_params * own.dtype.itemsize
             task, arrays = unpack_message(message.content, Task, longest)
             memory = load_memory(context.state)
@@ -98,12 +112,18 @@ def read_client(node: NodeSettings) -> int:
     return client
 
 
-def load_problem(experiment: Experiment, client: int, node: NodeSettings, load_data: LoadData | None) -> NodeProblem:
+def load_problem(
+    experiment: Experiment,
+    client: int,
+    node: NodeSettings,
+    load_data: LoadData | None,
+    build: BuildProblem | None = None,
+) -> NodeProblem:
     """Loaded by the app's own function, or this client's part of what the experiment generates."""
     if load_data is None:
         problem, number = as_sharded_problem(experiment.problem()), client
     else:
-        problem, number = build_problem(experiment, *load_data(client, node)), 0
+        problem, number = build_problem(experiment, *load_data(client, node), build), 0
 
     def first_model() -> np.ndarray:
         return problem.init(experiment.seed, client=client, how=experiment.init)
@@ -111,8 +131,10 @@ def load_problem(experiment: Experiment, client: int, node: NodeSettings, load_d
     return NodeProblem(problem.shard(number), problem.num_params, problem.dtype, first_model)
 
 
-def build_problem(experiment: Experiment, x: Any, y: Any) -> ShardedProblem:
-    """The experiment's model on these rows, as those of a single client."""
+def build_problem(experiment: Experiment, x: Any, y: Any, build: BuildProblem | None = None) -> ShardedProblem:
+    """The experiment's model, or what `build` makes, on these rows, as those of a single client."""
+    if build is not None:
+        return as_sharded_problem(build([(x, y)]))
     model = experiment.model
     rows = Clients.from_lists([x], [y], labels=model.labels, dtype=experiment.dtype)
     return as_sharded_problem(model.build(rows))

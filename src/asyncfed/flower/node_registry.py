@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 from asyncfed.experiment import Experiment
 from asyncfed.flower.held_out import HeldOutProblem
 from asyncfed.flower.messages import Introduction
-from asyncfed.flower.node_program import build_problem
+from asyncfed.flower.node_program import BuildProblem, build_problem
 from asyncfed.live.wire import dtype_name
 from asyncfed.problems.protocol import Problem
 
@@ -22,7 +22,13 @@ LoadTest: TypeAlias = Callable[[], tuple[Any, Any]]
 class NodeRegistry:
     """`header` is that of the run that is continued, or None."""
 
-    def __init__(self, experiment: Experiment, load_test: LoadTest | None, header: dict[str, Any] | None) -> None:
+    def __init__(
+        self,
+        experiment: Experiment,
+        load_test: LoadTest | None,
+        header: dict[str, Any] | None,
+        build: BuildProblem | None = None,
+    ) -> None:
         self._experiment = experiment
         self._num_clients = experiment.count_clients()
         self._own_data = load_test is not None
@@ -32,7 +38,7 @@ class NodeRegistry:
             self.examples: dict[int, int] = dict(enumerate(self.model.num_examples.tolist()))
         else:
             x, y = load_test()
-            self.model = build_problem(experiment, x, y)
+            self.model = build_problem(experiment, x, y, build)
             self.examples = {} if header is None else dict(enumerate(header["live"]["examples"]))
 
     def min_nodes(self, wanted: int) -> int:

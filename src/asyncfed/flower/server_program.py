@@ -11,10 +11,12 @@ from typing import Any
 from flwr.app import Context
 from flwr.serverapp import Grid, ServerApp
 
+from asyncfed.core.errors import ConfigError
 from asyncfed.core.record import replace, to_plain
 from asyncfed.engine.progress import RunState
 from asyncfed.experiment import Experiment
 from asyncfed.flower.grid_driver import GridDriver
+from asyncfed.flower.node_program import BuildProblem
 from asyncfed.flower.node_registry import LoadTest, NodeRegistry
 from asyncfed.flower.settings import FlowerSettings, read_settings, with_prefetch
 from asyncfed.live.session import LiveSession
@@ -29,19 +31,27 @@ log = logging.getLogger("flwr")
 LOG_SECONDS = 10.0
 
 
-def make_server_app(experiment: Experiment, load_test: LoadTest | None = None) -> ServerApp:
+def make_server_app(
+    experiment: Experiment, load_test: LoadTest | None = None, build: BuildProblem | None = None
+) -> ServerApp:
     """Flower's ServerApp for this experiment."""
+    if build is not None and load_test is None:
+        raise ConfigError("server_app is given a problem, but no rows to measure it on. Give it test_data=..., too.")
     app = ServerApp()
 
     @app.main()
     def main(grid: Grid, context: Context) -> None:
-        run_on_grid(grid, experiment, read_settings(context.run_config), load_test)
+        run_on_grid(grid, experiment, read_settings(context.run_config), load_test, build)
 
     return app
 
 
 def run_on_grid(
-    grid: Grid, experiment: Experiment, settings: FlowerSettings, load_test: LoadTest | None = None
+    grid: Grid,
+    experiment: Experiment,
+    settings: FlowerSettings,
+    load_test: LoadTest | None = None,
+    build: BuildProblem | None = None,
 ) -> None:
     """Begin the run, or continue it if its journal exists, and drive it to its end."""
     experiment = with_prefetch(experiment, settings.prefetch)
@@ -52,7 +62,7 @@ def run_on_grid(
     if header is not None and header["verdict"] != "interrupted":
         log.info("asyncfed: %s is finished already (%s); nothing to do", file, header["reason"])
         return
-    registry = NodeRegistry(experiment, load_test, header)
+    registry = NodeRegistry(experiment, load_test, header, build)
     driver = GridDriver(
         grid,
         ttl=settings.ttl * settings.prefetch,
@@ -62,7 +72,7 @@ def run_on_grid(
     present = [] if header else _wait_for_nodes(driver, registry.min_nodes(settings.wait_nodes), settings.poll)
     absent = header["live"]["absent"] if header else [c for c in range(experiment.count_clients()) if c not in present]
     problem = registry.problem()
-    journal = _open_journal(file, header, experiment, problem, settings, absent)
+    journal = _open_journal(file, header, experiment, problem, settings, absent, build is not None)
     plan = replace(experiment.plan(usable_cores()), absent=tuple(absent))
     session = LiveSession(problem, plan, journal, name=secrets.token_hex(16), limits=settings.limits)
     log.info("asyncfed: %s %s", "continuing" if header else "beginning", file)
@@ -112,9 +122,10 @@ def _open_journal(
     problem: Problem,
     settings: FlowerSettings,
     absent: list[int],
+    own_problem: bool,
 ) -> Journal:
     if header is None:
-        journal = Journal.create(file, _new_header(experiment, problem, settings, absent))
+        journal = Journal.create(file, _new_header(experiment, problem, settings, absent, own_problem))
     else:
         check_same_problem(header, problem, file)
         journal = Journal.open(file, write=True)
@@ -123,14 +134,14 @@ def _open_journal(
 
 
 def _new_header(
-    experiment: Experiment, problem: Problem, settings: FlowerSettings, absent: list[int]
+    experiment: Experiment, problem: Problem, settings: FlowerSettings, absent: list[int], own_problem: bool
 ) -> dict[str, Any]:
     live = {
         "engine": {"kind": "flower", **to_plain(settings)},
         "absent": absent,
         "examples": problem.num_examples.tolist(),
     }
-    return new_header(experiment, problem, live=live)
+    return new_header(experiment, problem, own_problem=own_problem, live=live)
 
 
 def _loss(state: RunState) -> str:

@@ -7,16 +7,22 @@ import subprocess
 import sys
 import time
 from contextlib import closing
+from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.live.tiny_parts import Corrected, Shaken
 
 import asyncfed as af
+from asyncfed.core.record import replace
 from asyncfed.core.types import Budget, Work
 from asyncfed.live.session import CheckpointPolicy
+from asyncfed.store.schema import REPORT
 from asyncfed.strategies import AFL, FedBuff
+from asyncfed.uplinks import ErrorFeedback, TopK
 
 WORK = Work(epochs=1, batch_size=4, learning_rate=0.01)
+SPARSE = replace(WORK, uplink=(ErrorFeedback(codec=TopK(fraction=0.2)),))
 
 
 def merge_until_killed(live, seed, chance):
@@ -53,8 +59,18 @@ def merge_until_killed(live, seed, chance):
         pytest.param(
             FedBuff(concurrency=4, buffer_size=3, work=WORK), CheckpointPolicy(seconds=0.0), marks=pytest.mark.slow
         ),
+        pytest.param(
+            FedBuff(concurrency=3, buffer_size=2, work=SPARSE, rule=Corrected()),
+            CheckpointPolicy(seconds=5.0),
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            FedBuff(concurrency=3, buffer_size=2, work=WORK, rule=Shaken()),
+            CheckpointPolicy(seconds=5.0),
+            marks=pytest.mark.slow,
+        ),
     ],
-    ids=["payloads only", "both", "checkpoints only"],
+    ids=["payloads only", "both", "checkpoints only", "uplink and rule", "noise"],
 )
 def test_a_session_killed_at_any_moment_loses_and_repeats_nothing(live_run, strategy, checkpoints):
     live_run(strategy=strategy).play()  # loads the kernels, so that no short life is spent on that
@@ -80,32 +96,41 @@ import sys
 from pathlib import Path
 import asyncfed as af
 
-path, updates = Path(sys.argv[1]), int(sys.argv[2])
+path, updates, kind, root = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3], sys.argv[4]
+sys.path.insert(0, root)
+from tests.live.tiny_parts import Corrected
+
 if path.exists():
     run = af.resume(path)
 else:
     experiment = af.presets.regression(strategy="afl_mixing", num_clients=4)
     experiment = af.replace(experiment, budget=af.Budget(updates=updates), evaluation=af.Evaluation(every=50))
+    if kind == "sparse":
+        uplink = (af.uplinks.ErrorFeedback(codec=af.uplinks.TopK(fraction=0.2)),)
+        work = af.Work(epochs=1, batch_size=32, learning_rate=0.001, uplink=uplink)
+        strategy = af.strategies.FedBuff(concurrency=4, buffer_size=1, work=work, rule=Corrected())
+        experiment = af.replace(experiment, strategy=strategy)
     run = af.run_live(experiment, out=path)
 sys.exit(run.verdict != "finished")
 """
+ROOT = str(Path(__file__).parents[2])
 
 
-def serve(path, updates):
-    command = [sys.executable, "-c", SERVER, str(path), str(updates)]
+def serve(path, updates, kind):
+    command = [sys.executable, "-c", SERVER, str(path), str(updates), kind, ROOT]
     return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
 
 
-def kill_and_resume(path, kills, updates, chance):
+def kill_and_resume(path, kills, updates, chance, kind="plain"):
     """Kill the server `kills` times, each time at another moment of its work; then let it finish."""
-    server, done, clients = serve(path, updates), 0, []
+    server, done, clients = serve(path, updates, kind), 0, []
     for _ in range(kills):
         done = wait_for_events(path, server, done + 20)
         time.sleep(0.2 * chance.random())
         clients += children_of(server.pid)
         server.kill()
         server.communicate()
-        server = serve(path, updates)
+        server = serve(path, updates, kind)
     _, complaints = server.communicate(timeout=300)
     assert server.returncode == 0, complaints.decode()
     assert not [pid for pid in clients if is_python(pid)], "clients outlived their server"
@@ -160,6 +185,15 @@ def test_a_server_that_is_killed_ends_as_if_it_had_not_been(tmp_path):
     path = tmp_path / "live.sqlite"
     kill_and_resume(path, 1, 1500, np.random.default_rng(0))
     check_whole(path, 1500)
+
+
+@pytest.mark.slow
+def test_a_killed_server_takes_its_clients_memories_with_it_and_the_journal_says_so(tmp_path):
+    path = tmp_path / "live.sqlite"
+    kill_and_resume(path, 1, 400, np.random.default_rng(0), kind="sparse")
+    check_whole(path, 400)
+    anew = [event.client for event in af.load(path).journal.event_rows() if event.kind == REPORT and event.memory == -1]
+    assert sorted(anew) == [0, 1, 2, 3]
 
 
 @pytest.mark.slow

@@ -1,5 +1,7 @@
 """A rule, uplinks and a strategy that need what is new in tasks. Client processes import this module: keep it light."""
 
+from importlib import import_module
+
 import numpy as np
 
 from asyncfed.core.record import Config, Record
@@ -7,6 +9,8 @@ from asyncfed.core.types import Cancel, Merge, Train, Wake, Work
 from asyncfed.registry import register
 from asyncfed.rules.protocol import Rule
 from asyncfed.uplinks import TopK
+
+import_module("asyncfed.strategies")  # declares what a strategy is
 
 
 @register("rule")

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from tests.live.mischief import MischievousProblem, SpyingProblem, fail, hang, kill_self, oversize, poison
-from tests.live.tiny_parts import Corrected, Impatient, Shaken
+from tests.live.tiny_parts import Corrected, Impatient, SendIf, Shaken
 
 import asyncfed as af
 from asyncfed.core.record import UNSET, replace
@@ -212,3 +212,13 @@ def test_clients_clip_and_the_server_adds_noise(three_clients, tmp_path):
         assert verification.ok, verification.lines
         models.append(run.params)
     assert not np.any(models[0] == models[1])
+
+
+def test_an_uplink_of_the_users_own_is_known_to_the_processes(three_clients, tmp_path, check_whole):
+    path = tmp_path / "live.sqlite"
+    work = Work(epochs=1, batch_size=4, learning_rate=0.01, uplink=(SendIf(),))
+    run = run_live(three_clients(20, strategy=FedBuff(concurrency=3, buffer_size=1, work=work)), out=path)
+    sent = [row.metrics["bytes"] for row in run.journal.event_rows() if row.kind == REPORT]
+    assert 0.0 in sent
+    assert run.journal.columns("rounds")["bytes_up"][-1] == sum(sent)
+    check_whole(path, 20)

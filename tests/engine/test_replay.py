@@ -14,7 +14,17 @@ from asyncfed.delays import Delays, Exponential
 from asyncfed.engine.evaluation import Evaluation
 from asyncfed.engine.plan import Churn
 from asyncfed.store.schema import LOST, MERGE, REPORT
-from asyncfed.strategies import AFL, CyclicWeightTransfer, FedAsync, FedAvg, FedBuff, PublishedScripts
+from asyncfed.strategies import (
+    AFL,
+    AFLGuard,
+    CyclicWeightTransfer,
+    FedAsync,
+    FedAvg,
+    FedBuff,
+    FedCompass,
+    PublishedScripts,
+    Ringmaster,
+)
 from asyncfed.strategies.samplers import ShuffledCycle, UniformAll
 
 WORK = Work(epochs=2, batch_size=4, learning_rate=0.005)
@@ -27,6 +37,9 @@ STRATEGIES = {
     "fedasync": FedAsync(concurrency=4, sampler=ShuffledCycle(), work=WORK),
     "fedavg": FedAvg(cohort_size=4, work=WORK),
     "fedbuff": FedBuff(concurrency=4, buffer_size=3, work=WORK),
+    "ringmaster": Ringmaster(concurrency=4, staleness_threshold=2, work=WORK),
+    "fedcompass": FedCompass(min_steps=1, max_steps=6, work=WORK),
+    "aflguard": AFLGuard(concurrency=4, train_trusted=True, work=WORK),
     "cyclic": CyclicWeightTransfer(work=WORK),
     "published": PublishedScripts(cohort_size=4, work=replace(WORK, start="own")),
     "published_sync": PublishedScripts(mode="sync", cohort_size=4, work=replace(WORK, start="own")),

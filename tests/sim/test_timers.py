@@ -9,6 +9,8 @@ from asyncfed.core.record import Config, Record
 from asyncfed.core.types import Budget, Cancel, Merge, Stop, Train, Wake, Work
 from asyncfed.delays import Delays, Exponential
 from asyncfed.registry import register
+from asyncfed.sim.simulation import Simulation
+from asyncfed.store.journal import Journal
 
 WORK = Work(epochs=1, batch_size=4, learning_rate=0.01)
 
@@ -165,6 +167,28 @@ def test_a_client_whose_only_ticket_is_cancelled_begins_the_next_at_once(tiny, s
     strategy = Timed(timers=(1.0,), cancel=0)
     run = af.run(tiny(clients=1, strategy=strategy, budget=Budget(updates=1)), delays=scripted({0: 100.0, 1: 2.0}))
     assert [(e.ticket, e.time) for e in events(run, "report")] == [(1, 3.0)]
+
+
+def test_a_ticket_cancelled_while_it_uploads_leaves_the_next_one_alone(tiny, scripted, events):
+    """Ticket 0 is computed from 0 to 2 s and uploads for 10; 1 is computed from 2 to 4. At 3 s ticket 0 is given up."""
+    strategy = Timed(timers=(3.0,), cancel=0, queue=True)
+    delays = scripted.parts({0: (0.0, 2.0, 10.0)}, usual=(0.0, 2.0, 0.0), watts=10.0)
+    run = af.run(tiny(clients=1, strategy=strategy, budget=Budget(updates=2)), delays=delays)
+    (cancel,) = events(run, "cancel")
+    assert (cancel.ticket, cancel.a, cancel.b) == (0, 3.0, 20.0)
+    assert [(e.ticket, e.time) for e in events(run, "report")] == [(1, 4.0), (2, 6.0)]
+
+
+def test_what_was_cancelled_does_not_pile_up(tiny, scripted):
+    strategy = Timed(timers=(1.0,), repeat=1.0, cancel=0)
+    experiment = tiny(clients=3, strategy=strategy, budget=Budget(elapsed=400.0))
+    simulation = Simulation(
+        experiment.problem(), scripted.parts(usual=(0.0, 1e6, 0.0)), experiment.plan(1), Journal.create(None, {})
+    )
+    most = 0
+    while not simulation.advance(1):
+        most = max(most, len(simulation.checkpoint()[0]["heap"]))
+    assert most < 100  # of 400 tickets that were cancelled
 
 
 # ---- threads, resuming, replay -----------------------------------------------------------------------------------

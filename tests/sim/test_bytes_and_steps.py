@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import asyncfed as af
+from asyncfed.core.random import draw_key, purpose_key
 from asyncfed.core.record import Config, replace
 from asyncfed.core.types import Budget, Work
 from asyncfed.delays import Constant, Delays, Device
@@ -104,3 +105,23 @@ def test_a_size_known_only_after_training_counts_too(strategy, tmp_path):
     # Reports after the last merge are in the journal, but no round counts them.
     assert run.rounds["bytes_up"][-1] <= sum(sizes)
     assert af.verify(tmp_path / "run.sqlite", experiment=described).ok
+
+
+def test_a_client_reports_its_loss_if_it_is_asked_to(tmp_path):
+    described = experiment(Work(learning_rate=0.001, loss=True))
+    run = af.run(described, out=tmp_path / "run.sqlite")
+    first = [event for event in reports(run) if event.version == 0]
+    problem = described.problem()
+    for event in first:
+        dispatch_key = draw_key(purpose_key(described.seed, "train"), event.client, event.ticket)
+        trained = problem.local_train(np.zeros(PARAMS), event.client, described.strategy.work, dispatch_key)
+        assert event.metrics == {"loss": problem.client_loss(trained, event.client)}
+    assert af.verify(tmp_path / "run.sqlite").ok
+
+
+@pytest.mark.slow
+def test_live_clients_report_their_losses_too(tmp_path):
+    described = experiment(Work(learning_rate=0.001, loss=True))
+    run = af.run_live(described, out=tmp_path / "live.sqlite")
+    assert all(event.metrics["loss"] > 0 for event in reports(run))
+    assert af.verify(tmp_path / "live.sqlite").ok

@@ -10,7 +10,6 @@ from asyncfed.core.errors import ConfigError
 from asyncfed.core.record import UNSET, Config, Record, UnsetType, leave_out
 
 Payload: TypeAlias = Literal["model", "delta"]
-Start: TypeAlias = Literal["server", "own"]
 
 
 @runtime_checkable
@@ -55,6 +54,8 @@ class Work(Config):
             without penalty) was no lower than the lowest before.
         steps: make so many mini-batch steps, 1 or more, in as many epochs as that takes; `epochs` then counts for
             nothing.
+        loss: whether the client measures its mean loss, penalty included, with the model it ends with, and reports it.
+            It tells something about the client's data.
         uplink: what the client does to its change before it sends it, in order: see `asyncfed.uplinks`. Without it, the
             trained model is sent.
 
@@ -70,10 +71,11 @@ class Work(Config):
     learning_rate: float = 0.01
     decay: float = 0.0
     proximal: float = 0.0
-    start: Start = "server"
+    start: Literal["server", "own"] = "server"
     momentum: float | UnsetType = UNSET
     patience: int | UnsetType = UNSET
     steps: int | UnsetType = UNSET
+    loss: bool | UnsetType = UNSET
     uplink: tuple[Uplink, ...] | UnsetType = UNSET
 
     def __post_init__(self) -> None:

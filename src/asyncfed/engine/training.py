@@ -24,6 +24,7 @@ class LateTraining:
     """`pending` holds the dispatches still to be trained; `train_all` puts their models into `vectors.trained`.
 
     `measured` holds, by ticket, what is known only after training: `steps` where they may be fewer than was asked for,
+    the `loss` where the work asks for it,
     `bytes` where the size of what is sent depends on it.
 
     Args:
@@ -57,7 +58,7 @@ class LateTraining:
         """Train these, in one call."""
         start_of, key, trained = self._vectors.starts, self.key, self._vectors.trained
         starts, clients, works, keys = [], [], [], []
-        last, counted, uplinked = None, False, False
+        last, counted, measured, uplinked = None, False, False, False
         for dispatch in dispatches:
             ticket, client, work = dispatch.ticket, dispatch.client, dispatch.work
             starts.append(start_of[ticket])
@@ -65,7 +66,8 @@ class LateTraining:
             works.append(work)
             keys.append(draw_key(key, client, ticket))
             if work is not last:  # mostly it is the same
-                last, counted, uplinked = work, counted or ends_early(work), uplinked or work.uplink is not UNSET
+                last, counted, measured = work, counted or ends_early(work), measured or bool(work.loss)
+                uplinked = uplinked or work.uplink is not UNSET
         copies = np.concatenate(starts).reshape(len(starts), -1)
         counts = np.zeros(len(works), np.int64) if counted else None
         jobs = Jobs(copies, clients, works, keys, True, sent_corrections(self._rule, dispatches, copies), counts)
@@ -76,6 +78,10 @@ class LateTraining:
             for dispatch, count in zip(dispatches, counts.tolist(), strict=True):
                 if ends_early(dispatch.work):
                     self.measured[dispatch.ticket] = {"steps": float(count)}
+        for dispatch in dispatches if measured else ():
+            if dispatch.work.loss:
+                loss = self._problem.client_loss(trained[dispatch.ticket], dispatch.client)
+                self.measured.setdefault(dispatch.ticket, {})["loss"] = loss
         if uplinked:
             for dispatch in dispatches:
                 if dispatch.work.uplink is not UNSET:

@@ -9,7 +9,7 @@ import numpy as np
 
 from asyncfed.core.record import UNSET
 from asyncfed.live.wire import CORRECTION, MODEL, Arrays, Parts, Result, Task, WireError, describe_parts, dtype_name
-from asyncfed.problems.protocol import ClientShard
+from asyncfed.problems.protocol import ClientShard, MeasuresLoss
 from asyncfed.uplinks.chain import decode_message, encode_change, init_memory
 from asyncfed.uplinks.client_memory import ClientMemory
 
@@ -97,13 +97,20 @@ def _recall(
 def _train(
     shard: ClientShard, task: Task, start: np.ndarray, correction: np.ndarray | None
 ) -> tuple[np.ndarray, dict[str, float] | None]:
-    """The trained model; and the steps it took, where they may be fewer than were asked for."""
+    """The trained model; and the steps it took, where they may be fewer than were asked for, and its loss if wanted."""
     more = {} if correction is None else {"correction": correction.astype(start.dtype, copy=False)}
+    metrics: dict[str, float] = {}
     if task.work.patience is UNSET:
-        return shard.train(start, task.work, task.key, **more), None
-    steps = np.zeros(1, np.int64)
-    trained = shard.train(start, task.work, task.key, **more, steps_done=steps)
-    return trained, {"steps": float(steps[0])}
+        trained = shard.train(start, task.work, task.key, **more)
+    else:
+        steps = np.zeros(1, np.int64)
+        trained = shard.train(start, task.work, task.key, **more, steps_done=steps)
+        metrics["steps"] = float(steps[0])
+    if task.work.loss:
+        if not isinstance(shard, MeasuresLoss):
+            raise WireError(f"the task asks for the loss, and {type(shard).__name__} has no `loss(params)`.")
+        metrics["loss"] = float(shard.loss(trained))
+    return trained, metrics or None
 
 
 def _encode(task: Task, start: np.ndarray, trained: np.ndarray, kept: Arrays) -> tuple[Arrays | None, Arrays]:

@@ -55,6 +55,10 @@ class LinearShard:
         """The client's rows."""
         return len(self.rows.y)
 
+    def loss(self, params: Array) -> float:
+        """The client's mean loss with any penalty."""
+        return self._alone.client_loss(params, 0)
+
     def train(
         self,
         params: Array,

@@ -270,6 +270,15 @@ class ClientShard(Protocol):
 
 
 @runtime_checkable
+class MeasuresLoss(Protocol):
+    """A shard that can measure its client's loss, for work that asks for it."""
+
+    def loss(self, params: Array) -> float:
+        """What `client_loss` of the whole problem gives for this client."""
+        ...
+
+
+@runtime_checkable
 class ShardedProblem(Problem, Protocol):
     """A problem that can be taken apart: what a live run needs, where every client has only its own data."""
 

@@ -446,6 +446,10 @@ class TorchShard:
         """The client's rows."""
         return int(self._alone.num_examples[0])
 
+    def loss(self, params: Array) -> float:
+        """The client's mean loss with any penalty."""
+        return self._alone.client_loss(params, 0)
+
     def train(
         self,
         params: Array,

@@ -6,10 +6,12 @@ import pytest
 
 import asyncfed as af
 from asyncfed.core.errors import ConfigError
+from asyncfed.core.types import Work
 from asyncfed.flower.new_app import write_app
 from asyncfed.flower.settings import FlowerSettings, read_settings, with_prefetch
 from asyncfed.strategies import BoundedStaleness, FedAsync, FedAvg
 from asyncfed.strategies.samplers import ShortestQueue
+from asyncfed.uplinks import ErrorFeedback
 
 
 def test_flat_keys_become_settings():
@@ -60,3 +62,10 @@ def test_of_a_strategy_around_another_the_inner_one_fetches_ahead(experiment):
     assert ahead.strategy.concurrency == 6
     assert ahead.strategy.sampler == ShortestQueue(depth=2)
     assert ahead.max_staleness == 4
+
+
+def test_clients_that_remember_fetch_nothing_ahead(experiment):
+    work = Work(uplink=(ErrorFeedback(),))
+    remembering = af.core.record.replace(experiment, strategy=FedAsync(concurrency=3, work=work))
+    with pytest.raises(ConfigError, match=r"prefetch is 2, but clients remember something.*Set prefetch to 1"):
+        with_prefetch(remembering, 2)

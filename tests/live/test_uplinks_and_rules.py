@@ -12,7 +12,8 @@ from tests.live.tiny_parts import Corrected, Impatient, SendIf, Shaken
 from asyncfed.core.types import Budget, Work
 from asyncfed.live.checks import Limits
 from asyncfed.live.session import Accepted, CheckpointPolicy, Refusal
-from asyncfed.strategies import FedAsync, FedBuff, PublishedScripts
+from asyncfed.rules import Adam, Optimised, Scaffold
+from asyncfed.strategies import FedAsync, FedAvg, FedBuff, PublishedScripts
 from asyncfed.uplinks import ErrorFeedback, TopK
 from asyncfed.uplinks.client_memory import ClientMemory
 
@@ -30,6 +31,9 @@ STRATEGIES = {
     "unknown size": fedbuff(Work(**BASE, uplink=(SendIf(),))),
     "two uplinks": fedbuff(Work(**BASE, uplink=(ErrorFeedback(codec=TopK(fraction=0.5)), SendIf()))),
     "correction": fedbuff(Work(**BASE), rule=Corrected()),
+    "scaffold": fedbuff(Work(**BASE), rule=Scaffold()),
+    "scaffold by steps": FedAvg(cohort_size=3, work=Work(**BASE, steps=3), rule=Scaffold()),
+    "adam": fedbuff(SPARSE, rule=Optimised(optimiser=Adam())),
     "correction and uplink": fedbuff(SPARSE, rule=Corrected()),
     "patience": FedAsync(concurrency=2, work=Work(epochs=9, batch_size=4, learning_rate=0.08, patience=1)),
     "noise": fedbuff(Work(**BASE), rule=Shaken()),
@@ -162,6 +166,13 @@ def test_a_client_that_lost_its_own_model_starts_from_its_first_draw(live_run):
 
 
 # ---- rules -----------------------------------------------------------------------------------------------------------
+
+
+def test_the_session_says_whether_tasks_bring_corrections(live_run):
+    said = {name: live_run(strategy=strategy).session.sends_corrections() for name, strategy in STRATEGIES.items()}
+    assert {name for name, sends in said.items() if sends} == {
+        *("correction", "correction and uplink", "scaffold", "scaffold by steps")
+    }
 
 
 def test_a_task_brings_the_correction(live_run):

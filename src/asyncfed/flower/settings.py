@@ -68,6 +68,11 @@ def with_prefetch(experiment: Experiment, depth: int) -> Experiment:
             f"prefetch is {depth}, but {kind_of(type(strategy))} dispatches work in rounds, so that nothing could be "
             "fetched ahead. Set prefetch to 1, or use afl, fedasync or fedbuff."
         )
+    if strategy.work.remembers:
+        raise ConfigError(
+            f"prefetch is {depth}, but clients remember something between their tasks (work.uplink, work.start), which "
+            "is still changing while they are busy. Set prefetch to 1."
+        )
     path = "strategy"
     while isinstance(strategy, Wrapper):  # the wrapped strategy is the one with a concurrency and a sampler
         path, strategy = f"{path}.strategy", strategy.strategy

@@ -46,7 +46,7 @@ from asyncfed.engine.progress import RunState
 from asyncfed.engine.replay import repeat_costs, repeat_input, with_decisions
 from asyncfed.live.checks import Limits, change_norm, find_fault, find_fault_in_change, max_message_bytes, read_model
 from asyncfed.live.ticket_records import TicketRecords
-from asyncfed.live.wire import MODEL, Arrays, Parts, Result, Task, describe_parts, dtype_name
+from asyncfed.live.wire import CORRECTION, MODEL, Arrays, Parts, Result, Task, describe_parts, dtype_name
 from asyncfed.problems.protocol import Problem
 from asyncfed.store.events import Event
 from asyncfed.store.journal import Journal
@@ -378,6 +378,14 @@ class LiveSession:
         """What clients do to their changes, as far as it is known before the strategy is asked."""
         uplinks = self._execution.server.strategy.work.uplink
         return () if uplinks is UNSET else uplinks
+
+    def sends_corrections(self) -> bool:
+        """Whether the rule sends corrections along with the model, to judge by the first ticket."""
+        if self._execution.rule is None:
+            return False
+        rule = self._execution.rule.rule
+        memory = rule.init(self._execution.vectors.params, len(self._examples))
+        return CORRECTION in rule.send(memory, 0)
 
     def first_model(self, client: int) -> np.ndarray:
         """The model that this client draws for itself, for work that starts from it."""

@@ -14,7 +14,7 @@ from asyncfed.live.local.local_engine import LocalEngine
 from asyncfed.rules import Noised
 from asyncfed.runs.live import run_live
 from asyncfed.store.schema import REPORT
-from asyncfed.strategies import AFL, FedBuff, PublishedScripts
+from asyncfed.strategies import AFL, FedBuff, FedCompass, PublishedScripts, Ringmaster
 from asyncfed.strategies.samplers import UniformAll
 from asyncfed.uplinks import Clip, ErrorFeedback, TopK
 
@@ -222,3 +222,18 @@ def test_an_uplink_of_the_users_own_is_known_to_the_processes(three_clients, tmp
     assert 0.0 in sent
     assert run.journal.columns("rounds")["bytes_up"][-1] == sum(sent)
     check_whole(path, 20)
+
+
+@pytest.mark.parametrize(
+    "strategy",
+    [Ringmaster(concurrency=3, staleness_threshold=2, work=WORK), FedCompass(min_steps=2, max_steps=9, work=WORK)],
+    ids=["ringmaster", "fedcompass"],
+)
+def test_strategies_that_cancel_or_set_timers_run_live(three_clients, tmp_path, strategy):
+    path = tmp_path / "live.sqlite"
+    engine = LocalEngine(slow=((1, 20.0),), task_seconds=0.01)
+    run = run_live(three_clients(40, strategy=strategy), engine=engine, out=path)
+    assert run.verdict == "finished"
+    assert {"cancel", "wake"} & set(run.journal.event_columns()["kind"])
+    verification = af.verify(path)
+    assert verification.ok, verification.lines

@@ -59,6 +59,7 @@ class ClientSetup(NamedTuple):
             hello, because a process's first takes longer than others.
         slowdown: how slow it is made.
         uplinks: those of the work. Loading them makes uplinks of the user's own known to the process.
+        corrected: whether tasks bring a correction; then a training with one is done before the hello, too.
     """
 
     client: int
@@ -66,6 +67,7 @@ class ClientSetup(NamedTuple):
     first_model: np.ndarray
     slowdown: Slowdown = Slowdown()
     uplinks: tuple[Uplink, ...] = ()
+    corrected: bool = False
 
 
 class Inbox:
@@ -131,6 +133,8 @@ def run_client(connection: socket.socket, setup: ClientSetup) -> None:
 
     try:
         shard.train(setup.first_model, Work(), 0)
+        if setup.corrected:
+            shard.train(setup.first_model, Work(), 0, np.zeros_like(setup.first_model))
         _send(connection, Hello(setup.client))
         while (received := inbox.next_task()) is not None:
             task, arrays = received

@@ -38,6 +38,7 @@ class ServerLoop:
         self._problem = problem
         self._control = control
         self._clients = {client: ClientProcess(client) for client in range(problem.num_clients)}
+        self._corrected = session.sends_corrections()
         self._readers: set[asyncio.Task[None]] = set()
         self._began = 0.0
         self._running = False
@@ -116,8 +117,9 @@ class ServerLoop:
         reader.add_done_callback(self._readers.discard)
 
     def _setup(self, client: int) -> ClientSetup:
-        session, shard = self._session, self._problem.shard(client)
-        return ClientSetup(client, shard, session.first_model(client), self._engine.slowdown(client), session.uplinks)
+        session, shard, slowdown = self._session, self._problem.shard(client), self._engine.slowdown(client)
+        first = session.first_model(client)
+        return ClientSetup(client, shard, first, slowdown, session.uplinks, self._corrected)
 
     async def _restart(self, client: ClientProcess, loss_reason: str | None) -> None:
         """Replace a process that ended or hangs. The ticket it worked on is lost; the new one gets those that waited.

@@ -23,6 +23,7 @@ HONEST = Result("s", 7, 0.5, 8, "<f8", {"loss": 0.25})
 PLAIN = Dispatch(7, 0, 3, Work())
 REMEMBERING = Dispatch(7, 0, 3, Work(uplink=(ErrorFeedback(codec=TopK(fraction=0.5)),)), 5)
 IMPATIENT = Dispatch(7, 0, 3, Work(epochs=3, batch_size=4, patience=1))
+MEASURING = Dispatch(7, 0, 3, Work(loss=True))
 MESSAGE = {"indices": np.array([0, 2], np.uint32), "values": np.array([1.0, -1.0])}
 
 
@@ -107,6 +108,8 @@ def test_a_message_is_decoded_and_added_to_the_start():
         ({"dispatch": IMPATIENT, "memory": UNSET, "metrics": {"steps": 7.0}}, "made 7.0 steps; between 0 and 6"),
         ({"dispatch": IMPATIENT, "memory": UNSET, "metrics": {"steps": 0.5}}, "made 0.5 steps"),
         ({"dispatch": IMPATIENT, "memory": UNSET, "metrics": None}, "made None steps"),
+        ({"dispatch": MEASURING, "memory": UNSET, "metrics": None}, "it sent no loss"),
+        ({"dispatch": MEASURING, "memory": UNSET, "metrics": {"accuracy": 1.0}}, "it sent no loss"),
     ],
 )
 def test_each_fault_of_a_message_is_named(changes, words):

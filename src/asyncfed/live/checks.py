@@ -129,9 +129,11 @@ def find_fault(
         fault = _fault_in_memory(result.memory, dispatch.memory)
         if fault is not None:
             return fault
-    if result.metrics is None and dispatch.work.patience is UNSET:
+    if result.metrics is None and dispatch.work.patience is UNSET and dispatch.work.loss is UNSET:
         return None
-    return _fault_in_metrics(result.metrics or {}, limits) or _fault_in_steps(result, dispatch.work, num_examples)
+    return _fault_in_metrics(result.metrics or {}, limits) or _fault_in_expected_metrics(
+        result, dispatch.work, num_examples
+    )
 
 
 def read_model(dispatch: Dispatch, arrays: Arrays, start: np.ndarray) -> np.ndarray:
@@ -197,9 +199,12 @@ def _fault_in_memory(used: object, wanted: int | None) -> str | None:
     return None
 
 
-def _fault_in_steps(result: Result, work: Work, num_examples: int) -> str | None:
-    """Rules count on `steps`, so only work that may end early brings them, and no more than were asked for."""
-    steps = (result.metrics or {}).get("steps")
+def _fault_in_expected_metrics(result: Result, work: Work, num_examples: int) -> str | None:
+    """Rules and strategies count on these numbers: the loss if it is asked for, `steps` if the work may end early."""
+    metrics = result.metrics or {}
+    if work.loss and "loss" not in metrics:
+        return "it sent no loss, which its work asks for"
+    steps = metrics.get("steps")
     if work.patience is UNSET:
         return None if steps is None else "it says how many steps it made; its work makes all that were asked for"
     most = work.count_steps(num_examples)

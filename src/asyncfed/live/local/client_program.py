@@ -134,7 +134,7 @@ def run_client(connection: socket.socket, setup: ClientSetup) -> None:
     try:
         shard.train(setup.first_model, Work(), 0)
         if setup.corrected:
-            shard.train(setup.first_model, Work(), 0, np.zeros_like(setup.first_model))
+            shard.train(setup.first_model, Work(), 0, correction=np.zeros_like(setup.first_model))
         _send(connection, Hello(setup.client))
         while (received := inbox.next_task()) is not None:
             task, arrays = received

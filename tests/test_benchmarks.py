@@ -41,6 +41,7 @@ def test_kernel():
     assert outcome.numbers["ratio"] > 0
 
 
+@pytest.mark.slow
 @needs_torch
 def test_w1():
     outcome = w1.measure(rounds=2, torch_updates=1, repeats=1)
@@ -50,6 +51,7 @@ def test_w1():
     assert all(rate["wall"] > 0 and rate["cpu"] > 0 for rate in rates.values())
 
 
+@pytest.mark.slow
 @needs_torch
 def test_the_pytorch_loop_learns_what_asyncfed_learns():
     experiment = workloads.w1(rounds=2)
@@ -113,6 +115,7 @@ def test_million(monkeypatch):
     assert set(outcome.numbers["growth"]) == {"without_checkpoints", "with_checkpoints"}
 
 
+@pytest.mark.slow
 def test_one_size_in_a_process_of_its_own_answers_with_its_figures():
     figures = million._in_own_process(60, 20, 200)
     assert (figures["num_clients"], figures["in_flight"], figures["updates"]) == (60, 20, 200)

@@ -25,7 +25,12 @@ TORCH_EXAMPLES = {"digits_cnn.py", "own_module.py", "wind_lstm.py"}  # see test_
 EXAMPLES = sorted(
     path for path in (ROOT / "examples").glob("*.py") if path.name != "demo.py" and path.name not in TORCH_EXAMPLES
 )
-LONG_EXAMPLES = {"breast_cancer_hospitals.py", "flights_by_carrier.py"}
+LONG_EXAMPLES = {
+    *("breast_cancer_hospitals.py", "flights_by_carrier.py"),
+    *("own_data.py", "own_strategy.py", "stragglers.py"),
+}
+LONG_DOCUMENTS = {"guide.md", "torch.md", "theory.md"}
+"""What takes long is marked slow; the README and one example are run every time."""
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -65,7 +70,13 @@ def lines_of(text):
     return [line.rstrip() for line in text.splitlines() if line.strip()]
 
 
-@pytest.mark.parametrize("path", DOCUMENTS, ids=name_of)
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param(path, marks=[pytest.mark.slow] * (path.name in LONG_DOCUMENTS), id=name_of(path))
+        for path in DOCUMENTS
+    ],
+)
 def test_code_runs_and_prints_what_is_shown(path, tmp_path, monkeypatch):
     if path.name == "torch.md":
         pytest.importorskip("torch", reason="torch is not installed")

@@ -115,6 +115,7 @@ for words in {commands!r}:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="permissions are obeyed by means of Linux")
 def test_a_finished_run_in_a_read_only_folder_can_be_read(read_only, tmp_path):
     file, table, page = map(str, (read_only, tmp_path / "table.csv", tmp_path / "page.html"))

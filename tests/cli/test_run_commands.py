@@ -63,6 +63,7 @@ def test_a_figure_that_cannot_be_written_loses_no_run(cli, toml, out, tmp_path, 
     assert af.load(out).finished
 
 
+@pytest.mark.slow
 def test_the_must_see_command(cli, tmp_path):
     """`asyncfed live --preset regression --clients 8` with one straggler; then its replay, figures and report."""
     path, plot, timeline = (tmp_path / name for name in ("live.sqlite", "run.png", "timeline.png"))

@@ -7,6 +7,7 @@ from asyncfed.core.errors import ConfigError
 from asyncfed.data import DataRequest, Digits, Flights, built_in
 
 
+@pytest.mark.slow
 def test_flights_by_carrier_and_origin():
     pytest.importorskip("pandas")
     prepared = Flights().prepare(DataRequest())

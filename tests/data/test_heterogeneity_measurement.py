@@ -34,6 +34,7 @@ def report_on(data, split, seed=0, num_clients=10):
     return measure_heterogeneity(clients, split.claimed_skew, seed)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("data", [REGRESSION, CLASSIFICATION], ids=["regression", "classification"])
 def test_the_published_split_is_found_out_as_iid_at_most_seeds(data):
     reports = [report_on(data, Published(), seed) for seed in range(6)]
@@ -69,6 +70,7 @@ def test_a_skew_in_one_respect_leaves_the_unrelated_ones_alone():
     assert not other_concept.test("sizes").differs
 
 
+@pytest.mark.slow
 def test_iid_p_values_are_spread_over_the_unit_interval():
     small = PaperRegression(num_samples=300, num_features=3)
     reports = [report_on(small, IID(), seed, num_clients=6) for seed in range(24)]

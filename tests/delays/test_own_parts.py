@@ -109,6 +109,7 @@ def test_they_are_read_from_toml_and_written_again():
         assert af.from_toml(af.to_toml(each)) == each
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", OWN)
 def test_a_run_with_them_is_resumed_verified_and_reported(cli, tmp_path, kind):
     toml, out = tmp_path / "own.toml", tmp_path / "run.sqlite"

@@ -20,6 +20,7 @@ from asyncfed.flower import federation
 from asyncfed.flower.credentials import make_certificates, make_node_key
 from asyncfed.flower.local_federation import CONNECTION, HOST, free_port
 from asyncfed.flower.new_app import write_app
+from asyncfed.rules import Scaffold
 from asyncfed.store.journal import Journal
 from asyncfed.store.schema import KIND_NAMES
 from asyncfed.strategies import AFL, FedAvg
@@ -295,6 +296,28 @@ def test_a_node_that_was_restarted_has_lost_its_memory_and_says_so(network, tmp_
     assert anew == [1]
     sent = len(events(journal, "report"))
     assert run.rounds["bytes_up"][-1] == sent * work.uplink[0].size(11, 8) == sent * 4 * 12
+    verification = af.verify(journal)
+    assert verification.ok, verification.lines
+
+
+# ---- a rule that sends vectors along ---------------------------------------------------------------------------------
+
+
+def test_scaffold_survives_a_node_that_is_killed(network, tmp_path, experiment):
+    work = Work(epochs=1, batch_size=16, learning_rate=0.01)
+    strategy = AFL(concurrency=2, aggregate="delta_mean", work=work, schedule=ConstantRate(), rule=Scaffold())
+    scaffold = af.replace(experiment, name="scaffold", num_clients=3, strategy=strategy, budget=Budget(updates=8))
+    app = write_slow_app(tmp_path / "scaffold", scaffold)
+    use_three_nodes(network)
+    journal = network.folder / "scaffold.sqlite"
+    start(network, app, journal, ttl=15.0, wait_nodes=3)
+    wait_for(lambda: len(events(journal, "merge")) >= 2, "the first merges")
+    kill_at_work(network, 2)
+    run = wait_for(lambda: journal.exists() and af.load(journal).finished and af.load(journal), "the run to end")
+    assert [row.client for row in events(journal, "lost", "leave")] == [2]
+    sent = len(events(journal, "dispatch"))
+    assert run.rounds["bytes_down"][-1] <= sent * 2 * 11 * 8  # the model, and as much again
+    assert run.evaluations["objective"][-1] < run.evaluations["objective"][0] / 2
     verification = af.verify(journal)
     assert verification.ok, verification.lines
 

@@ -25,6 +25,7 @@ def test_workers_change_nothing(small):
     )
 
 
+@pytest.mark.slow
 def test_workers_make_corrections_and_count_steps(small):
     problem = small().problem()
     starts, corrections = np.random.default_rng(0).normal(size=(2, 4, problem.num_params)).astype(problem.dtype)
@@ -43,6 +44,7 @@ def test_workers_make_corrections_and_count_steps(small):
     assert found[0] == found[1]
 
 
+@pytest.mark.slow
 def test_clients_are_served_as_without_workers(small):
     experiment = small(holdout=af.data.Holdout(), data=af.data.PaperRegression(num_samples=80))
     problem = replace_loss(experiment).problem()
@@ -70,6 +72,7 @@ class Speechless(af.problems.Linear):
     client_scores = None
 
 
+@pytest.mark.slow
 def test_a_problem_that_cannot_score_clients_says_so_through_workers(small):
     with af.Workers(Speechless(small().clients()), 1) as pooled:
         run = af.run(small(), problem=pooled)

@@ -65,6 +65,7 @@ def threads_for_short_steps_too():
         yield
 
 
+@pytest.mark.slow
 @settings(max_examples=15, deadline=None)
 @given(
     model=perceptrons(),

@@ -278,6 +278,7 @@ def test_a_rule_about_rows_that_are_not_there_is_refused():
         af.run(experiment(stopping=af.Stopping(patience=5)), problem=problem)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model_fn", [perceptron, curved])
 def test_fair_selection_and_inverse_participation(model_fn):
     problem = held_out_problem(model_fn)

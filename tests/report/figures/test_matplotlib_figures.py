@@ -72,6 +72,7 @@ def test_a_page_holds_one_to_four_panels(made_figures, count):
         draw_figure(wrong)
 
 
+@pytest.mark.slow
 def test_files_have_embedded_fonts_and_are_the_same_again(made_figures, tmp_path):
     first = save_png_and_pdf(made_figures[2], tmp_path / "one")
     again = save_png_and_pdf(made_figures[2], tmp_path / "two")

@@ -49,6 +49,7 @@ def test_many_clients_become_a_histogram_that_counts_each_once(make_run):
     assert sum(bar.get_height() for bar in axes.patches) == 130
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("objective", [[9.0], [9.0, np.nan], [9.0, 1e30], [0.0, 0.0, 0.0]])
 def test_runs_that_went_nowhere_can_be_drawn(make_run, objective):
     assert draw_run(make_run(objective))._repr_png_().startswith(b"\x89PNG")
@@ -60,6 +61,7 @@ def test_a_diverging_curve_does_not_flatten_the_rest(make_run):
     assert high < 1e10
 
 
+@pytest.mark.slow
 def test_drawing_leaves_global_settings_alone_and_works_in_threads(make_run):
     before = dict(matplotlib.rcParams)
     with ThreadPoolExecutor(2) as pool:

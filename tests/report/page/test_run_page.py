@@ -16,6 +16,7 @@ def test_the_page_of_runs_names_each_and_gives_settings_and_digests(make_run, tm
         assert part in words
 
 
+@pytest.mark.slow
 def test_a_run_that_was_stopped_before_its_first_round_has_a_page(make_run, tmp_path):
     run = make_run((9.0,), verdict="interrupted", reason="stopped")
     assert "interrupted" in write_run_page(tmp_path, [RunDescription(run, "", "", {})]).read_text()
@@ -43,6 +44,7 @@ def rows_of(seen, title):
     return seen.texts[seen.texts.index(title) :]
 
 
+@pytest.mark.slow
 def test_clients_have_a_table_and_a_summary_of_their_own(make_run, made_clients, read_page, tmp_path):
     described = RunDescription(make_run(), "", "", {}, made_clients([0.5, 2.0]))
     seen = read_page(write_run_page(tmp_path, [described]).read_text())
@@ -54,6 +56,7 @@ def test_clients_have_a_table_and_a_summary_of_their_own(make_run, made_clients,
     assert "Loss of each client" in seen.texts
 
 
+@pytest.mark.slow
 def test_of_many_clients_there_is_only_the_summary(make_run, made_clients, read_page, tmp_path):
     described = RunDescription(make_run(), "", "", {}, made_clients(range(80)))
     seen = read_page(write_run_page(tmp_path, [described]).read_text())

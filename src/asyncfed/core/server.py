@@ -223,7 +223,10 @@ class Server:
         present = client in self.clients if load else self.idle.remove(client)
         if not present:
             raise self._fault(f"trains client {client}, which is not here")
-        work, remembers = self._planned(action)
+        plan = self._plan
+        if not (plan and plan[0] is action.work and plan[1] is action.schedule and plan[2] == self.round):
+            plan = self._make_plan(action)
+        work, remembers = plan[3], plan[4]
         if load and remembers:
             raise self._fault(f"trains busy client {client} on work that remembers; its memory is still changing")
         ticket = self.next_ticket
@@ -235,15 +238,12 @@ class Server:
         self.in_flight += 1
         return dispatch
 
-    def _planned(self, action: Train) -> tuple[Work, bool]:
-        """The work with its rate set for this round, and whether it remembers; usually the same as the last time."""
-        plan = self._plan
-        if not (plan and plan[0] is action.work and plan[1] is action.schedule and plan[2] == self.round):
-            work = action.work
-            if action.schedule is not None:
-                work = action.schedule.plan(work, self.round, self.delay_spread)
-            self._plan = plan = (action.work, action.schedule, self.round, work, work.remembers)
-        return plan[3], plan[4]
+    def _make_plan(self, action: Train) -> tuple[Work, Any, int, Work, bool]:
+        """The work with its rate set for this round, and whether it remembers; mostly that of the next tickets too."""
+        schedule = action.schedule
+        work = action.work if schedule is None else schedule.plan(action.work, self.round, self.delay_spread)
+        self._plan = plan = (action.work, action.schedule, self.round, work, work.remembers)
+        return plan
 
     def _drop(self, ticket: int) -> None:
         dispatch = self.waiting.pop(ticket, None)

@@ -86,6 +86,7 @@ class Execution:
         self.on_cancel: Callable[[Dispatch], tuple[float, float]] = lambda dispatch: (0.0, 0.0)
         self.noise_key: Callable[[int], int] | None = None
         self.rule = rule
+        self.has_extras = rule is not None  # or, once one is dispatched, a ticket that has them
         self._probe = probe
         self._merge_key, self._measure_key = purpose_key(seed, "merge"), purpose_key(seed, "measure")
         self._reports: dict[int, Report] = {}  # with a rule: those that wait to be merged
@@ -108,15 +109,15 @@ class Execution:
 
     def receive(self, report: Report, energy: float) -> None:
         """A report has arrived; its trained model is in `vectors.trained`."""
-        dispatch, bytes_up = self.dispatches.get(report.ticket), self.ledger.model_bytes
-        if dispatch is not None and (
-            self.rule is not None or dispatch.memory is not None or dispatch.work.uplink is not UNSET
-        ):
-            report = self._accept(dispatch, report)
-            bytes_up = self._bytes_up(dispatch.work, report)
+        if self.has_extras:
+            report = self._accept(report)
         outputs = self.server.receive(report)
         ticket, client, duration = report.ticket, report.client, report.duration
-        detail = None if report.metrics is None and report.memory is None else self._report_detail(report)
+        bytes_up, detail = self.ledger.model_bytes, None
+        if self.has_extras:
+            bytes_up, detail = self._bytes_up(report), self._report_detail(report)
+        elif report.metrics is not None:
+            detail = self._intern(report.metrics)
         journal = self.journal
         seq = journal.next_seq
         journal.next_seq = seq + 1
@@ -216,18 +217,14 @@ class Execution:
         ticket, client, work = dispatch.ticket, dispatch.client, dispatch.work
         if work is not self._work:
             self._work, self._work_detail = work, self._intern(work)
+            self.has_extras = self.has_extras or has_extras(dispatch)
         self.dispatches[ticket] = dispatch
         if work.start == "server":
             self.vectors.dispatch(dispatch)
             self.ledger.bytes_down += self.ledger.model_bytes
         else:
             self.vectors.dispatch(dispatch, self._own_start(client, False))
-        memory = None
-        if self.rule is not None:
-            sent = self.rule.send(ticket, client)
-            self.ledger.bytes_down += sum(array.nbytes for array in sent.values())
-        if dispatch.memory is not None and work.uplink is not UNSET:
-            memory = float(dispatch.memory)
+        memory = self._send_along(dispatch) if self.has_extras else None
         journal = self.journal
         seq = journal.next_seq
         journal.next_seq = seq + 1
@@ -244,10 +241,19 @@ class Execution:
         self._forget(cancel.ticket)
 
     def _merge(self, merge: Merge) -> None:
-        tickets, journal = merge.tickets, self.journal
-        if self.rule is not None:
+        if self.rule is None:
+            self._merge_plainly(merge)
+        else:
             self._merge_by_rule(merge, self.rule)
-            return
+        if merge.ends_round:
+            self.round += 1
+            self.journal.rounds.append(self.ledger.close_round(self.round, self.version, self.updates, self.now))
+            self._check_divergence()
+        if (merge.ends_round or self.evaluator.per_update) and not self.diverged:
+            self._evaluate_if_due(merge)
+
+    def _merge_plainly(self, merge: Merge) -> None:
+        tickets, journal = merge.tickets, self.journal
         self.version = version = self.version + 1
         self.updates += len(tickets)
         seq = journal.next_seq
@@ -265,18 +271,15 @@ class Execution:
             dispatch = self.dispatches.pop(ticket)
             self.ledger.count_merge(dispatch.client, staleness_of(dispatch, version - 1))
         self.vectors.merge(merge)
-        self._close_merge(merge)
-
-    def _close_merge(self, merge: Merge) -> None:
-        """What follows once the model has changed: the end of a round, a measurement."""
-        if merge.ends_round:
-            self.round += 1
-            self.journal.rounds.append(self.ledger.close_round(self.round, self.version, self.updates, self.now))
-            self._check_divergence()
-        if (merge.ends_round or self.evaluator.per_update) and not self.diverged:
-            self._evaluate_if_due(merge)
 
     # ---- with a rule, or with uplinks --------------------------------------------------------------------------
+
+    def _send_along(self, dispatch: Dispatch) -> float | None:
+        """What the rule sends goes down with the model. Answers with the memory that the client is to use, if any."""
+        if self.rule is not None:
+            sent = self.rule.send(dispatch.ticket, dispatch.client)
+            self.ledger.bytes_down += sum(array.nbytes for array in sent.values())
+        return None if dispatch.memory is None or dispatch.work.uplink is UNSET else float(dispatch.memory)
 
     def first_model(self, client: int) -> np.ndarray:
         """The model that this client draws for itself, where it starts from its own."""
@@ -291,8 +294,11 @@ class Execution:
             return self.first_model(dispatch.client)
         return self.vectors.starts[dispatch.ticket]
 
-    def _accept(self, dispatch: Dispatch, report: Report) -> Report:
+    def _accept(self, report: Report) -> Report:
         """The report with what the rule measures about it; it may be merged, and what its client remembers used."""
+        dispatch = self.dispatches.get(report.ticket)
+        if dispatch is None:
+            return report  # the server will refuse it
         self.vectors.accept_memory(report.ticket)
         if report.memory == dispatch.memory:
             report = replace(report, memory=None)  # only what is not as it should be is written down
@@ -331,7 +337,7 @@ class Execution:
         )
 
     def _merge_by_rule(self, merge: Merge, rule: RuleRun) -> None:
-        """As `_merge`; the event comes last, because it says what the rule found."""
+        """The event comes last, because it says what the rule found."""
         if self.on_merge is not None:
             self.on_merge(merge)
         pairs = zip(merge.tickets, merge.weights, strict=True)
@@ -355,14 +361,16 @@ class Execution:
             dispatch = self.dispatches[arrival.ticket]
             self.ledger.count_merge(arrival.client, staleness_of(dispatch, version - 1))
             self._forget(arrival.ticket)
-        self._close_merge(merge)
 
-    def _report_detail(self, report: Report) -> int:
+    def _report_detail(self, report: Report) -> int | None:
+        if report.metrics is None and report.memory is None:
+            return None
         memory = {} if report.memory is None else {"memory": report.memory}
         return self._intern({**(report.metrics or {}), **memory})
 
-    def _bytes_up(self, work: Work, report: Report) -> int:
+    def _bytes_up(self, report: Report) -> int:
         """What the client sent: the model, or the message of its uplinks."""
+        work = self.dispatches[report.ticket].work
         if work.uplink is UNSET:
             return self.ledger.model_bytes
         params = self.vectors.params
@@ -450,8 +458,16 @@ class Execution:
         self.version, self.round, self.updates = self.server.version, self.server.round, self.server.updates
         dispatches = [*self.server.outstanding.values(), *self.server.waiting.values()]
         self.dispatches = {d.ticket: d for d in dispatches}
+        self.has_extras = self.has_extras or any(map(has_extras, dispatches))
         reports = from_plain(snapshot.get("reports", []), list[Report])
         self._reports = {report.ticket: report for report in reports}
+
+
+def has_extras(dispatch: Dispatch) -> bool:
+    """Whether something else than a model comes back with this ticket, or its client remembers something."""
+    work = dispatch.work
+    special = (work.uplink, work.patience, work.loss)
+    return dispatch.memory is not None or any(setting is not UNSET for setting in special)
 
 
 def _exact_norm(params: np.ndarray) -> float:

@@ -8,11 +8,11 @@ from math import inf
 import numpy as np
 
 from asyncfed.core.errors import ConfigError
-from asyncfed.core.record import Config
+from asyncfed.core.record import Config, replace
 from asyncfed.core.types import Merge
 from asyncfed.registry import register
 from asyncfed.rules.protocol import Arrays, Arrival, Rule
-from asyncfed.rules.weighted_sum import weighted_sum
+from asyncfed.rules.vectors import Vectors
 
 
 @register("rule")
@@ -46,8 +46,10 @@ class Mean(Rule, Config, tag_field="kind", tag="mean"):
                 f'strategy.rule cannot be used: the strategy merges by "{merge.combiner.name}", a rule of its own. '
                 'Leave `rule` out, or choose another way to aggregate (AFL: aggregate = "delta_mean").'
             )
-        add, keep = weighted_sum().add, merge.keep
-        for arrival in arrivals:
-            params = add(params, keep, merge.of, arrival.model, arrival.start, arrival.weight)
-            keep = 1.0
-        return params, memory, {}
+        vectors = Vectors(params)
+        for place, arrival in enumerate(arrivals):
+            vectors.client_of[place] = arrival.client
+            vectors.starts[place], vectors.trained[place] = arrival.start, arrival.model
+        weights = tuple([arrival.weight for arrival in arrivals])
+        vectors.merge(replace(merge, tickets=tuple(range(len(arrivals))), weights=weights))
+        return vectors.params, memory, {}

@@ -12,7 +12,6 @@ from asyncfed.core.errors import StrategyError, did_you_mean
 from asyncfed.core.types import Combine, Dispatch, Merge
 from asyncfed.rules.latest_average import LatestAverage
 from asyncfed.rules.protocol import Arrays, Combiner
-from asyncfed.rules.weighted_sum import weighted_sum
 from asyncfed.uplinks.client_memory import ClientMemory
 
 KEPT, NEW = "client_memory/", "new_memory/"
@@ -33,7 +32,9 @@ class Vectors:
     """
 
     def __init__(self, params: np.ndarray) -> None:
-        self._add = weighted_sum().add
+        from asyncfed.kernels.merging import add_step, mix  # compiled loops are loaded by whoever will merge
+
+        self._add_step, self._mix = add_step, mix
         self.params = params
         self.own: dict[int, np.ndarray] = {}
         self.starts: dict[int, np.ndarray] = {}
@@ -72,8 +73,14 @@ class Vectors:
         for ticket, weight in zip(merge.tickets, merge.weights, strict=True):
             del self.client_of[ticket]
             model, start = self.trained.pop(ticket), self.starts.pop(ticket)
-            self.params = self._add(self.params, keep, merge.of, model, start, weight)
-            keep = 1.0
+            merged = np.empty_like(self.params)
+            if merge.of == "model":
+                self._mix(self.params, keep, model, weight, merged)
+            elif keep == 1.0:
+                self._add_step(self.params, model, start, weight, merged)
+            else:
+                self._mix(self.params, keep, model - start, weight, merged)
+            self.params, keep = merged, 1.0
 
     def _combine(self, merge: Merge, combine: Combine) -> None:
         name, clients, payloads = combine.name, [], []

@@ -106,9 +106,11 @@ class Simulation:
             client = dispatch.client
             if dispatch.work.start == "own":
                 execution.vectors.own[client] = trained[ticket]
-            metrics = measured.pop(ticket, None) if measured else None
-            report = Report(ticket, client, time, duration, examples[client], metrics, dispatch.memory)
-            execution.receive(report, energy)
+            if execution.has_extras:
+                metrics, memory = measured.pop(ticket, None), dispatch.memory
+                execution.receive(Report(ticket, client, time, duration, examples[client], metrics, memory), energy)
+            else:
+                execution.receive(Report(ticket, client, time, duration, examples[client]), energy)
         if server.stopped is None and not heap:
             execution.halt("starved: nobody is at work and nobody will join, so nothing more can happen")
         if server.stopped is not None and not self.finished:
@@ -124,44 +126,45 @@ class Simulation:
         execution, heap, free_at, pending = self._execution, self._heap, self._free_at, self._training.pending
         delays, examples, queued = self._delays, self._examples, self._queued
         timing_of, watts, finish_compute = delays.timing, delays.watts, delays.finish_compute
-        params, late, last = execution.vectors.params, True, None
+        params, trained, last, refined = execution.vectors.params, execution.vectors.trained, None, False
         limited = isinstance(delays, LimitsBandwidth) and delays.limits_bandwidth
 
         def schedule(dispatch: Dispatch) -> None:
-            nonlocal late, last
-            ticket, client, work = dispatch.ticket, dispatch.client, dispatch.work
+            nonlocal last, refined
+            ticket, client, work, now = dispatch.ticket, dispatch.client, dispatch.work, execution.now
             timing = timing_of(client, ticket, work, examples[client])
             check_timing(timing, client, ticket)
             if work is not last:
-                last, late = work, known_before(work, params.size, params.itemsize)
-            if limited or not late:
-                timing = self._refine(dispatch, timing, late)
+                last, refined = work, limited or not known_before(work, params.size, params.itemsize)
+            if refined:
+                timing = self._refine(dispatch, timing)
             compute, upload = timing.compute, timing.upload
             energy = watts(client) * compute
-            begin = execution.now + timing.download
+            begin = now + timing.download
             if timing.lost:
                 after = delays.lost_after(client, ticket, timing)
-                heappush(heap, (execution.now + after, ticket, after, energy, True))
+                heappush(heap, (now + after, ticket, after, energy, True))
                 return
             free = free_at.get(client)
-            if free is not None and free > execution.now:
+            if free is not None and free > now:
                 queued.add(client)
                 if free > begin:
                     begin = free
             free_at[client] = done = finish_compute(client, begin, compute)
-            if late:
+            if not refined or ticket not in trained:
                 pending[ticket] = dispatch
             heappush(heap, (done + upload, ticket, timing.download + (done - begin) + upload, energy, False))
 
         return schedule
 
-    def _refine(self, dispatch: Dispatch, timing: Timing, late: bool) -> Timing:
+    def _refine(self, dispatch: Dispatch, timing: Timing) -> Timing:
         """The timing with what depends on the steps made and on the bytes that go down and up.
 
         If either is known only after training, the ticket is trained now.
         """
         ticket, client, work, delays = dispatch.ticket, dispatch.client, dispatch.work, self._delays
-        if not (late or timing.lost):
+        params, trained = self._execution.vectors.params, self._execution.vectors.trained
+        if not (timing.lost or ticket in trained or known_before(work, params.size, params.itemsize)):
             self._training.train([dispatch])
         measured = self._training.measured.get(ticket, {})
         if "steps" in measured:
@@ -197,7 +200,7 @@ class Simulation:
             self._entries = {entry[1]: entry for entry in self._heap}
         arrives, _, duration, energy, lost = self._entries.pop(ticket)
         timing = self._delays.timing(client, ticket, dispatch.work, self._examples[client])
-        timing = self._refine(dispatch, timing, late=True)
+        timing = self._refine(dispatch, timing)
         sent = arrives - duration
         computing = timing.compute if lost else max(duration - timing.download - timing.upload, 0.0)
         computed = now - (sent + timing.download)

@@ -239,30 +239,13 @@ def check_whole(events):
 
 
 @pytest.fixture
-def trusted(tmp_path):
+def trusted(tmp_path, run_in_pieces):
     """`trusted(experiment)`: runs it, on one thread and on two, interrupted again and again, and replayed: the same."""
-    from asyncfed.runs.progress import seal
-    from asyncfed.sim.simulation import Simulation
-    from asyncfed.store.journal import Journal
 
     def run(experiment, arrivals=17):
-        whole = af.run(experiment, threads=1)
+        whole, path = af.run(experiment, threads=1), tmp_path / "interrupted.sqlite"
         assert af.run(experiment, threads=2).sha256 == whole.sha256
-        path = tmp_path / "interrupted.sqlite"
-        problem, delays = experiment.problem(), experiment.delays.bind(experiment.num_clients, experiment.seed)
-        journal = Journal.create(path, dict(whole.header) | {"verdict": "interrupted"})
-        simulation = Simulation(problem, delays, experiment.plan(1), journal)
-        while not simulation.finished:
-            simulation.advance(arrivals)
-            journal.commit(*simulation.checkpoint())
-            journal.close()
-            journal = Journal.open(path, write=True)
-            checkpoint = journal.checkpoint()
-            journal.rewind(checkpoint[0]["seq"])
-            simulation = Simulation(problem, delays, experiment.plan(1), journal, checkpoint)
-        seal(simulation, journal)
-        journal.close()
-        assert af.resume(path).sha256 == whole.sha256
+        assert run_in_pieces(experiment, path, arrivals).sha256 == whole.sha256
         verification = af.verify(path, threads=1)
         assert verification.ok, verification.lines
         return whole

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from asyncfed.core.types import Work
-from asyncfed.problems.protocol import Array, one_job
+from asyncfed.problems.one_client import OneClient
+from asyncfed.problems.protocol import Array
 
 if TYPE_CHECKING:  # it imports this module
     from asyncfed.problems.linear import LinearModel
@@ -33,7 +33,7 @@ class OwnRows:
         return sha256(self.x.tobytes() + self.y.tobytes()).hexdigest()
 
 
-class LinearShard:
+class LinearShard(OneClient):
     """A linear model and one client's rows: a `ClientShard`. The rows are copied, so that nothing else is held.
 
     Args:
@@ -49,24 +49,3 @@ class LinearShard:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return LinearShard, (self.model, self.rows.x, self.rows.y)
-
-    @property
-    def num_examples(self) -> int:
-        """The client's rows."""
-        return len(self.rows.y)
-
-    def loss(self, params: Array) -> float:
-        """The client's mean loss with any penalty."""
-        return self._alone.client_loss(params, 0)
-
-    def train(
-        self,
-        params: Array,
-        work: Work,
-        key: int,
-        correction: Array | None = None,
-        steps_done: Array | None = None,
-    ) -> Array:
-        """The params after the work, all draws made from `key`."""
-        trained: Array = self._alone.local_train_many(one_job(params, work, key, correction, steps_done))[0]
-        return trained

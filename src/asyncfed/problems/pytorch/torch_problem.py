@@ -21,7 +21,8 @@ from asyncfed.kernels.row_orders import epoch_orders
 from asyncfed.kernels.threads import run_split
 from asyncfed.problems.client_rows import client_rows
 from asyncfed.problems.initial_params import initial_key
-from asyncfed.problems.protocol import Array, ClientScores, Initialisation, Jobs, NamedData, PackedData, one_job
+from asyncfed.problems.one_client import OneClient
+from asyncfed.problems.protocol import Array, ClientScores, Initialisation, Jobs, NamedData, PackedData
 from asyncfed.problems.pytorch.code_fingerprint import module_text, params_digest, source_text
 from asyncfed.problems.pytorch.held_out_rows import held_out_rows, unowned_rows
 from asyncfed.problems.pytorch.module_evaluation import ModuleEvaluation, RowSums
@@ -421,7 +422,7 @@ class TorchProblem:
         return rows.start, rows.stop
 
 
-class TorchShard:
+class TorchShard(OneClient):
     """A module and one client's rows: a `ClientShard`, which trains to the bits of the whole problem.
 
     Args:
@@ -440,27 +441,6 @@ class TorchShard:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return TorchShard, self._given
-
-    @property
-    def num_examples(self) -> int:
-        """The client's rows."""
-        return int(self._alone.num_examples[0])
-
-    def loss(self, params: Array) -> float:
-        """The client's mean loss with any penalty."""
-        return self._alone.client_loss(params, 0)
-
-    def train(
-        self,
-        params: Array,
-        work: Work,
-        key: int,
-        correction: Array | None = None,
-        steps_done: Array | None = None,
-    ) -> Array:
-        """The params after the work, all draws made from `key`."""
-        trained: Array = self._alone.local_train_many(one_job(params, work, key, correction, steps_done))[0]
-        return trained
 
 
 def _room_for_counts(jobs: Jobs) -> Array:

@@ -1,0 +1,33 @@
+"""What shards share: a problem of one client, which does the work."""
+
+from __future__ import annotations
+
+from asyncfed.core.types import Work
+from asyncfed.problems.protocol import Array, Problem, one_job
+
+
+class OneClient:
+    """A `ClientShard` by a problem whose only client it is. Shards inherit it and make `_alone`."""
+
+    _alone: Problem
+
+    @property
+    def num_examples(self) -> int:
+        """The client's rows."""
+        return int(self._alone.num_examples[0])
+
+    def loss(self, params: Array) -> float:
+        """The client's mean loss with any penalty."""
+        return self._alone.client_loss(params, 0)
+
+    def train(
+        self,
+        params: Array,
+        work: Work,
+        key: int,
+        correction: Array | None = None,
+        steps_done: Array | None = None,
+    ) -> Array:
+        """The params after the work, all draws made from `key`."""
+        trained: Array = self._alone.local_train_many(one_job(params, work, key, correction, steps_done))[0]
+        return trained

@@ -163,7 +163,7 @@ def turned_away(network, tmp_path_factory):
         )
     for name in strangers:
         with suppress(subprocess.TimeoutExpired):
-            network.processes[name].wait(30)
+            network.processes[name].wait(120)
         network.end(name)
     assert len(nodes_online(network)) == 3
     return {name: log_of(network, name) for name in strangers}

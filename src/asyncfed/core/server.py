@@ -249,8 +249,8 @@ class Server:
         dispatch = self.waiting.pop(ticket, None)
         if dispatch is None:
             raise self._fault(f"drops ticket {ticket}, which is not a reported one")
-        # What was sent came to nothing, so the client is to go on from the memory it had before. Its own model is
-        # another matter: it has moved on, whatever the server made of it.
+        # The update has no effect, so the client continues with the memory it had before this ticket. Its own model
+        # is different: the client has trained it further, whatever the server did with the update.
         if (
             dispatch.memory is not None
             and dispatch.work.start == "server"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,9 +17,10 @@ class PreparingRule(WrappingRule):
 
     __slots__ = ()
 
-    def prepare(self, memory: Arrays, params: np.ndarray, arrivals: Sequence[Arrival]) -> Sequence[Arrival]:
-        """The arrivals as the wrapped rule is to see them; `memory`, its own part, may be changed in place."""
-        raise NotImplementedError
+    if TYPE_CHECKING:  # what each of them has
+
+        def prepare(self, memory: Arrays, params: np.ndarray, arrivals: Sequence[Arrival]) -> Sequence[Arrival]:
+            """The arrivals as the wrapped rule is to see them; `memory`, its own part, may be changed in place."""
 
     def step(
         self, memory: Arrays, params: np.ndarray, arrivals: Sequence[Arrival], merge: Merge, key: int

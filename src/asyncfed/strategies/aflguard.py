@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 
 from asyncfed.core.errors import ConfigError
 from asyncfed.core.record import Config
-from asyncfed.core.types import Action, Drop, Merge, Schedule, Update, Work
+from asyncfed.core.types import Action, Drop, Schedule, Update, Work
 from asyncfed.registry import register
 from asyncfed.rules.trusted_distance import TrustedDistance
-from asyncfed.strategies.dispatch import KeepBusy, RoundState, check_tickets
+from asyncfed.strategies.dispatch import KeepBusy, RoundState, check_positive, check_tickets, merge_on_arrival
 from asyncfed.strategies.protocol import View
 from asyncfed.strategies.samplers import Sampler, UniformIdle
 from asyncfed.strategies.schedules import ConstantRate
@@ -70,8 +70,7 @@ class AFLGuard(KeepBusy, Config, tag_field="kind", tag="aflguard"):
     def __post_init__(self) -> None:
         if not self.distance_factor > 0:
             raise ConfigError(f"strategy.distance_factor is {self.distance_factor}; it must be above 0.")
-        if not 0 < self.server_lr < inf:
-            raise ConfigError(f"strategy.server_lr is {self.server_lr}; it must be a positive number.")
+        check_positive("server_lr", self.server_lr)
 
     @property
     def rule(self) -> TrustedDistance:
@@ -96,10 +95,8 @@ class AFLGuard(KeepBusy, Config, tag_field="kind", tag="aflguard"):
         if not distance <= limit:
             reason = f"distance {distance:.4g} is above {self.distance_factor:g} times trusted_norm {trusted_norm:.4g}"
             return self.refill(state, view, [Drop(ticket, reason)])
-        merged = state.merged_this_round + 1
-        ends_round = merged >= self.concurrency
-        merge = Merge((ticket,), (self.server_lr,), keep=1.0, of="delta", ends_round=ends_round)
-        return self.refill(RoundState(state.sampling, 0 if ends_round else merged), view, [merge])
+        merge, after = merge_on_arrival(state, ticket, self.server_lr, self.concurrency)
+        return self.refill(after, view, [merge])
 
     def refill(self, state: Any, view: View, actions: list[Action], held: int = 0) -> tuple[Any, Sequence[Action]]:
         """As many tickets as are missing, for others than the trusted client."""

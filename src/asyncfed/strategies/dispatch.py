@@ -8,6 +8,7 @@ state is a `SamplerState` with what else it remembers.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import inf
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, runtime_checkable
 
 from asyncfed.core.errors import ConfigError
@@ -168,6 +169,14 @@ class RoundState(SamplerState):
     merged_this_round: int = 0
 
 
+def merge_on_arrival(state: RoundState, ticket: int, weight: float, round_size: int) -> tuple[Merge, RoundState]:
+    """The merge of one change, `x <- x + weight * change`, and the state after it; `round_size` of them are a round."""
+    merged = state.merged_this_round + 1
+    ends_round = merged >= round_size
+    merge = Merge((ticket,), (weight,), keep=1.0, of="delta", ends_round=ends_round)
+    return merge, RoundState(state.sampling, 0 if ends_round else merged)
+
+
 class CohortState(SamplerState):
     """The reports of the present cohort.
 
@@ -277,6 +286,12 @@ def check_tickets(field: str, tickets: int, sampler: Sampler, work: Work, num_cl
             "strategy.sampler gives tickets to busy clients too, but work.uplink has a memory, which is still changing "
             "while they are busy. Use the sampler uniform_idle, or uplinks without a memory."
         )
+
+
+def check_positive(field: str, value: float) -> None:
+    """Refuse a hyper-parameter that is not a positive, finite number."""
+    if not 0 < value < inf:
+        raise ConfigError(f"strategy.{field} is {value}; it must be a positive number.")
 
 
 def check_between(field: str, value: float, low: float, high: float) -> None:

@@ -9,7 +9,7 @@ from asyncfed.core.errors import ConfigError
 from asyncfed.core.types import Action, Merge, Schedule, Update, Work
 from asyncfed.registry import register
 from asyncfed.strategies.discounts import Discount, Polynomial
-from asyncfed.strategies.dispatch import DispatchPolicy, KeepBusy, RuledStrategy, SamplerState
+from asyncfed.strategies.dispatch import DispatchPolicy, KeepBusy, RuledStrategy, SamplerState, check_positive
 from asyncfed.strategies.protocol import View
 from asyncfed.strategies.samplers import Sampler, UniformIdle
 from asyncfed.strategies.schedules import ConstantRate
@@ -59,8 +59,7 @@ class FedBuff(KeepBusy, RuledStrategy, tag_field="kind", tag="fedbuff"):
     state_class: ClassVar[type[Any]] = BufferState
 
     def __post_init__(self) -> None:
-        if not 0 < self.server_lr < float("inf"):
-            raise ConfigError(f"strategy.server_lr is {self.server_lr}; it must be a positive number.")
+        check_positive("server_lr", self.server_lr)
         if self.buffer_size < 1:
             raise ConfigError(f"strategy.buffer_size is {self.buffer_size}; a buffer holds at least 1 update.")
 

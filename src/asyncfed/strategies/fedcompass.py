@@ -11,7 +11,7 @@ from asyncfed.core.types import Action, Dispatch, Merge, Schedule, Train, Update
 from asyncfed.registry import register
 from asyncfed.strategies.arrival_groups import Group, Held, choose_group, known_speed, steps_of_new_group
 from asyncfed.strategies.discounts import Discount, Polynomial
-from asyncfed.strategies.dispatch import RuledStrategy, check_between, check_rule_fits
+from asyncfed.strategies.dispatch import RuledStrategy, check_between, check_positive, check_rule_fits
 from asyncfed.strategies.protocol import View
 from asyncfed.strategies.schedules import ConstantRate
 
@@ -98,8 +98,7 @@ class FedCompass(RuledStrategy, tag_field="kind", tag="fedcompass"):
             raise ConfigError(f"strategy.max_steps is {self.max_steps}, less than min_steps, {self.min_steps}.")
         if not 1 <= self.latest_factor < float("inf"):
             raise ConfigError(f"strategy.latest_factor is {self.latest_factor}; it must be at least 1, and finite.")
-        if not 0 < self.server_lr < float("inf"):
-            raise ConfigError(f"strategy.server_lr is {self.server_lr}; it must be a positive number.")
+        check_positive("server_lr", self.server_lr)
 
     @property
     def state_type(self) -> type[Any]:

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from asyncfed.core.errors import ConfigError
-from asyncfed.core.types import Action, Cancel, Drop, Merge, Schedule, Train, Update, Work, staleness_of
+from asyncfed.core.types import Action, Cancel, Drop, Schedule, Train, Update, Work, staleness_of
 from asyncfed.registry import register
-from asyncfed.strategies.dispatch import KeepBusy, RoundState, RuledStrategy
+from asyncfed.strategies.dispatch import KeepBusy, RoundState, RuledStrategy, check_positive, merge_on_arrival
 from asyncfed.strategies.protocol import View
 from asyncfed.strategies.samplers import Sampler, UniformIdle
 from asyncfed.strategies.schedules import ConstantRate
@@ -65,8 +65,7 @@ class Ringmaster(KeepBusy, RuledStrategy, tag_field="kind", tag="ringmaster"):
             raise ConfigError(
                 f"strategy.staleness_threshold is {self.staleness_threshold}; it must be at least 1 version."
             )
-        if not 0 < self.server_lr < float("inf"):
-            raise ConfigError(f"strategy.server_lr is {self.server_lr}; it must be a positive number.")
+        check_positive("server_lr", self.server_lr)
 
     def on_update(self, state: RoundState, update: Update, view: View) -> tuple[RoundState, Sequence[Action]]:
         """Add the change if it is fresh enough; then stop who has become too late."""
@@ -74,13 +73,12 @@ class Ringmaster(KeepBusy, RuledStrategy, tag_field="kind", tag="ringmaster"):
         if update.staleness >= limit:
             reason = f"staleness {update.staleness} has reached staleness_threshold {limit}"
             return self.refill(state, view, [Drop(ticket, reason)])
-        merged = state.merged_this_round + 1
-        ends_round = merged >= self.concurrency
-        actions: list[Action] = [Merge((ticket,), (self.server_lr,), keep=1.0, of="delta", ends_round=ends_round)]
+        merge, after = merge_on_arrival(state, ticket, self.server_lr, self.concurrency)
+        actions: list[Action] = [merge]
         if self.stops:
             for dispatch in view.outstanding.values():  # oldest first
                 if staleness_of(dispatch, view.version + 1) < limit:
                     break
                 actions.append(Cancel(dispatch.ticket, f"staleness has reached staleness_threshold {limit}"))
                 actions.append(Train(dispatch.client, self.work, self.schedule))
-        return self.refill(RoundState(state.sampling, 0 if ends_round else merged), view, actions)
+        return self.refill(after, view, actions)

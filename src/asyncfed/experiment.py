@@ -226,11 +226,27 @@ def differences(one: Experiment | dict[str, Any], other: Experiment | dict[str, 
 
     Where a measurement may stop a run, when it is made is part of the run.
     """
-    before, after = (_flat(_without_none(to_plain(e))) for e in (one, other))
-    stops = any(key in ("stopping.patience", "stopping.target") for key in {**before, **after})
+    before, after = (_flat(_without_none(_complete(e))) for e in (one, other))
+    measured = ("stopping.patience", "stopping.target")
+    stops = any(
+        key in measured or (key, value) == ("stopping.keep", "best")
+        for flat in (before, after)
+        for key, value in flat.items()
+    )
     ignored = NOT_PART_OF_THE_RUN - {"evaluation"} if stops else NOT_PART_OF_THE_RUN
     keys = [k for k in {**before, **after} if k.split(".")[0] not in ignored]
     return [f"{k}: {before.get(k)!r} -> {after.get(k)!r}" for k in keys if before.get(k) != after.get(k)]
+
+
+def _complete(experiment: Experiment | dict[str, Any]) -> dict[str, Any]:
+    """Its plain values with every default, also those that are younger than the file they come from."""
+    if isinstance(experiment, dict):
+        try:
+            experiment = from_dict(experiment)
+        except ConfigError:  # with parts that are not registered here
+            return experiment
+    plain: dict[str, Any] = to_plain(experiment)
+    return plain
 
 
 def stored(plain: dict[str, Any], path: Path | None) -> Experiment:

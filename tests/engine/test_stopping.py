@@ -8,6 +8,7 @@ from asyncfed.core.errors import ConfigError, JournalError
 from asyncfed.core.types import Budget
 from asyncfed.data import Holdout
 from asyncfed.engine.stopping import Stopping, StoppingMonitor
+from asyncfed.experiment import changed, differences
 
 
 def stopping_run(small, out=None, **how):
@@ -108,6 +109,7 @@ def test_when_it_is_measured_is_part_of_a_run_that_measurements_stop(small, tmp_
     ({"patience": 0}, "stopping.patience is 0; it must be at least 1"),
     ({"energy": -1.0}, "stopping.energy is -1.0; it must be a positive"),
     ({"patience": 1, "min_improvement": -1.0}, "stopping.min_improvement is -1.0"),
+    ({"patience": 1, "min_progress": 1.0}, "stopping.min_progress is 1.0"),
 ])  # fmt: skip
 def test_bad_rules_are_refused(how, words):
     with pytest.raises(ConfigError, match=words):
@@ -124,3 +126,48 @@ def test_rules_about_what_is_not_measured_are_refused_before_anything_is_written
     with pytest.raises(ConfigError, match=r"evaluation\.every is 0, so stopping would never be decided"):
         af.run(seldom, out=path)
     assert not path.exists()
+
+
+def noisy_run(small, out=None, keep="best"):
+    """The last model is not the best: the rate is so large that losses go up and down."""
+    rules = Stopping(metric="validation_loss", patience=40, keep=keep)
+    experiment = small(budget=Budget(rounds=300), holdout=Holdout(validation=0.3, test=0.2), stopping=rules)
+    return af.run(changed(experiment, {"strategy.work.learning_rate": 0.1}), out=out)
+
+
+def test_the_best_model_is_kept(small, tmp_path):
+    path = tmp_path / "run.sqlite"
+    run = noisy_run(small, path)
+    losses = run.evaluations["validation_loss"]
+    assert run.kept == int(np.argmin(losses)) < len(losses) - 1
+    assert run.final["validation_loss"] == losses.min()
+    assert run.problem.evaluate(run.params)["validation_loss"] == losses.min()
+    assert noisy_run(small, keep="last").final["validation_loss"] == losses[-1]
+    assert af.verify(path).ok
+    assert af.load(path).sha256 == run.header["sha256"]
+
+
+def test_the_best_model_survives_interruptions(small, tmp_path):
+    whole = noisy_run(small)
+    path = tmp_path / "run.sqlite"
+    run = _two_steps(path, lambda **how: af.run(whole.experiment, out=path, **how))
+    while not run.finished:
+        run = _two_steps(path, lambda **how: af.resume(path, **how))
+    assert run.sha256 == whole.sha256
+    assert run.kept == whole.kept
+
+
+def test_an_improvement_may_be_a_share_of_the_progress():
+    monitor = StoppingMonitor(Stopping(metric="objective", patience=2, min_progress=0.1))
+    values = (100.0, 50.0, 46.0, 44.0, 40.1, 39.9)
+    reasons = [monitor.reason({"objective": value}, number) for number, value in enumerate(values)]
+    # From 100 to 50, an improvement is 5: 46 is none, 44 is one; from then on it is 5.6.
+    assert reasons == [None] * 5 + ["stopped early: objective has not improved in 2 evaluations (best 44, in round 3)"]
+
+
+def test_a_file_from_before_a_setting_existed_is_the_same_experiment(small, tmp_path):
+    path = tmp_path / "run.sqlite"
+    run = stopping_run(small, path)
+    rules = {"metric": "validation_loss", "patience": 3, "min_improvement": 0.5}
+    older = {**run.header["experiment"], "stopping": rules}
+    assert differences(older, run.experiment) == []

@@ -79,6 +79,7 @@ class Execution:
         self.evaluated_at: int | None = None
         self.diverged = False
         self.stopping: StoppingMonitor | None = None
+        self.best: np.ndarray | None = None  # the model that the run is left with, unless it is the last one
         self._halted = False
         self.on_dispatch: Callable[[Dispatch], None] = lambda dispatch: None
         self.on_merge: Callable[[Merge], None] | None = None
@@ -190,6 +191,8 @@ class Execution:
         row = self.evaluator.row(self.vectors.params, self.version, self.round, self.updates, self.now)
         self.journal.evaluations.append(row)
         self.evaluated_at = self.updates
+        if self.stopping is not None and self.stopping.is_best(self.evaluator.last):
+            self.best = self.vectors.params  # which nobody changes: a merge makes a new one
 
     # ---- outputs ---------------------------------------------------------------------------------------------
 
@@ -445,7 +448,8 @@ class Execution:
 
     def dump(self) -> dict[str, np.ndarray]:
         """The vectors, as named arrays."""
-        return {**self.vectors.dump(), **({} if self.rule is None else self.rule.dump())}
+        best = {} if self.best is None else {"best": self.best}
+        return {**self.vectors.dump(), **best, **({} if self.rule is None else self.rule.dump())}
 
     def restore(self, snapshot: dict[str, Any]) -> None:
         """Vectors and ledger are restored by whoever makes the Execution; the rest is."""

@@ -45,4 +45,5 @@ def set_up(problem: Problem, plan: Plan, journal: Journal, checkpoint: Checkpoin
         execution.stopping = StoppingMonitor(plan.stopping)
     if checkpoint is not None:
         execution.restore(checkpoint[0])
+        execution.best = checkpoint[1].get("best")
     return execution

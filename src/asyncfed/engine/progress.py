@@ -24,6 +24,12 @@ class RunState:
         return self._execution.vectors.params
 
     @property
+    def kept_params(self) -> np.ndarray:
+        """The model that the run is left with if it ends now: the server's, or the best that was measured."""
+        best = self._execution.best
+        return self.params if best is None else best
+
+    @property
     def version(self) -> int:
         """How many merges there were."""
         return self._execution.version

@@ -40,5 +40,5 @@ def seal(run: RunInProgress, journal: Journal) -> None:
     journal.commit(*run.checkpoint())
     if run.finished:
         verdict, reason = run.state.verdict
-        digests = {"journal": journal.sha256(), "params": params_sha256(run.state.params)}
+        digests = {"journal": journal.sha256(), "params": params_sha256(run.state.kept_params)}
         journal.commit(None, None, verdict=verdict, reason=reason, sha256=digests)

@@ -87,11 +87,29 @@ class RecordedRun:
 
     @cached_property
     def params(self) -> np.ndarray:
-        """The last model that was saved, as a flat vector."""
+        """The model that the run is left with, as a flat vector: the last that was saved, or the best measured.
+
+        Which of them is said by `stopping.keep` of the experiment.
+        """
         checkpoint = self.journal.checkpoint()
         if checkpoint is None:
             raise JournalError(f"{self.path} holds no model yet: the run was interrupted before its first checkpoint.")
-        return checkpoint[1]["params"]
+        return checkpoint[1].get("best", checkpoint[1]["params"])
+
+    @cached_property
+    def kept(self) -> int:
+        """The row of `evaluations` that measured the model in `params`: the last, or the first of the best ones."""
+        rules = self.experiment.stopping
+        rows = len(self.evaluations["updates"])
+        if rules is None or rules.keep == "last" or rules.metric not in self.evaluations:
+            return rows - 1
+        costs = rules.cost_of(1.0) * np.asarray(self.evaluations[rules.metric], np.float64)
+        return int(np.nanargmin(costs)) if np.isfinite(costs).any() else rows - 1
+
+    @property
+    def final(self) -> dict[str, float]:
+        """What was measured of the model in `params`, by column of `evaluations`."""
+        return {name: float(values[self.kept]) for name, values in self.evaluations.items()}
 
     @cached_property
     def evaluations(self) -> dict[str, np.ndarray]:

@@ -26,6 +26,7 @@ from asyncfed.data.splits import (
 )
 from asyncfed.data.table import Dtype, Table
 from asyncfed.data.table_file import TableFile
+from asyncfed.data.target_kind import TargetKind, kind_of_target
 
 __all__ = [
     "DEFAULT_CLIENTS",
@@ -65,6 +66,8 @@ __all__ = [
     "Table",
     "TableFile",
     "TableSchema",
+    "TargetKind",
+    "kind_of_target",
     "measure_heterogeneity",
     "merge_summaries",
     "partition_by_label",

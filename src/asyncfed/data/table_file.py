@@ -9,8 +9,9 @@ from asyncfed.core.record import Config
 from asyncfed.data.data_source import DataRequest, PreparedData
 from asyncfed.data.federated_summary import TableSchema
 from asyncfed.data.preparation import ColumnRoles, prepare_raw_table
-from asyncfed.data.raw_table import MISSING
+from asyncfed.data.raw_table import MISSING, RawTable
 from asyncfed.data.table_reader import read_table
+from asyncfed.data.target_kind import TargetKind, kind_of_target
 from asyncfed.registry import register
 
 
@@ -68,9 +69,19 @@ class TableFile(Config, tag_field="kind", tag="table_file"):
         """Whether there is a client column."""
         return self.client_column is not None
 
+    def raw(self) -> RawTable:
+        """The columns of the file, which is read once: the same file is not read again until it changes."""
+        return read_table(self.path, self.missing, self.categories)
+
+    def target_kind(self) -> TargetKind:
+        """Whether the target is a number or classes, see `kind_of_target`; reads the file."""
+        raw = self.raw()
+        raw.require([self.target], "the target")
+        return kind_of_target(raw[self.target])
+
     def prepare(self, request: DataRequest) -> PreparedData:
         """The clients of the table; reads the file."""
-        raw = read_table(self.path, self.missing, self.categories)
+        raw = self.raw()
         raw.require(self.ignore, "named in data.ignore")
         not_features = {self.target, self.client_column, *self.ignore}
         features = self.features or tuple(name for name in raw.columns if name not in not_features)

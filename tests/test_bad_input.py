@@ -188,7 +188,10 @@ def test_from_a_toml_file(cli, tmp_path, text, words):
 
 
 BAD_COMMANDS = {
-    "an unknown preset": (["run", "regresion"], 'There is no preset "regresion". Did you mean "regression"?'),
+    "an unknown preset": (
+        ["run", "regresion"],
+        'There is no preset "regresion", nor data of that name. Did you mean "regression"?',
+    ),
     "an unknown reading": (["run", "svm", "--reading", "txt"], 'There is no reading "txt". Did you mean "text"?'),
     "unknown delays": (["run", "svm", "--delays", "laptp"], 'There are no delays "laptp". Did you mean "laptop"?'),
     "a bad fraction": (["run", "svm", "--fraction", "1.5"], "fraction is 1.5; it must be above 0 and at most 1"),
@@ -199,7 +202,10 @@ BAD_COMMANDS = {
     "a missing run to resume": (["resume", "none.sqlite"], "There is no run at none.sqlite"),
     "zero rounds": (["run", "svm", "--rounds", "0"], "budget.rounds is 0; it must be positive"),
     "zero threads": (["run", "svm", "--threads", "0"], "threads is 0; it must be at least 1"),
-    "a preset's option for a file": (["run", "x.toml", "--clients", "3"], "num_clients shape presets; in a TOML file"),
+    "a preset's option for a file": (
+        ["run", "x.toml", "--num-clients", "3"],
+        "--num-clients: for presets and tables; in a TOML file",
+    ),
 }
 
 

@@ -182,6 +182,7 @@ def run_live(
     engine: Engine | None = None,
     out: Path | str,
     problem: Problem | None = None,
+    prepared: PreparedData | None = None,
     limits: Limits | None = None,
     checkpoints: CheckpointPolicy | None = None,
     power_safe: bool = False,
@@ -196,6 +197,7 @@ def run_live(
         engine: where the clients are (default: processes of this machine).
         out: the run's file.
         problem: what to learn in place of what the experiment describes, for data or models of your own.
+        prepared: the experiment's data, if `experiment.prepare_data()` has prepared them already.
         limits: what a client's reply has to satisfy.
         checkpoints: how often the journal holds a checkpoint.
         power_safe: let every commit wait for the disk, so that not even a power failure undoes what was accepted.
@@ -212,6 +214,7 @@ def run_live(
             engine=engine,
             out=out,
             problem=problem,
+            prepared=prepared,
             limits=limits,
             checkpoints=checkpoints,
             power_safe=power_safe,

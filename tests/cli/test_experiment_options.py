@@ -1,19 +1,27 @@
 """The options that describe an experiment."""
 
 import inspect
+import re
 from dataclasses import fields
+from pathlib import Path
 
 import pytest
 
 import asyncfed as af
-from asyncfed.cli.experiment_options import ExperimentOptions, parse_setting, takes_experiment
+from asyncfed.cli.experiment_options import (
+    DELAY_NAMES,
+    PROBLEM_NAMES,
+    ExperimentOptions,
+    parse_setting,
+    takes_experiment,
+)
 from asyncfed.core.errors import ConfigError
-from asyncfed.presets import DELAYS
+from asyncfed.presets import DELAYS, PROBLEMS
 from asyncfed.strategies import FedAvg
 
 
 def test_run_takes_a_preset_and_its_options(cli, out):
-    options = ["--reading", "published", "--strategy", "published", "--fraction", 0.3, "--clients", 7]
+    options = ["--reading", "published", "--strategy", "published", "--fraction", 0.3, "--num-clients", 7]
     result = cli("run", "regression", *options, "--rounds", 2, "--seed", 5, "--delays", "stragglers", "--out", out)
     assert result.code == 0
     expected = af.presets.regression(
@@ -111,11 +119,42 @@ def test_a_setting_without_a_value_is_explained():
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"target": "y"}, "go with --data"),
-        ({"data": "digits", "reading": "text"}, "takes a preset's place"),
-        ({"experiment": "some.toml", "clients": 3}, "num_clients shape presets"),
+        ({"target": "y"}, '"regression" is none'),
+        ({"data": "digits", "reading": "text"}, "--reading is about presets"),
+        ({"data": "digits", "experiment": "svm"}, "Give one"),
+        ({"experiment": "flights", "data": "flights"}, "Give one"),
+        ({"experiment": "fligts"}, 'nor data of that name. Did you mean "flights"'),
+        ({"experiment": "some.toml", "num_clients": 3}, "--num-clients: for presets and tables"),
     ],
 )
 def test_options_that_exclude_each_other(options, words):
     with pytest.raises(ConfigError, match=words):
         ExperimentOptions(**options).prepare()
+
+
+def test_help_names_all_problems_and_delays():
+    assert set(re.findall(r"\w+", PROBLEM_NAMES)) - {"or"} == set(PROBLEMS)
+    assert set(re.findall(r"\w+", DELAY_NAMES)) - {"or"} == set(DELAYS)
+
+
+@pytest.mark.parametrize("command", ["run", "compare", "certify", "live"])
+def test_every_command_takes_the_same_options_of_a_table(cli, command):
+    shown = cli(command, "--help").out
+    assert all(option in shown for option in ("--data", "--target", "--client-column", "--problem", "--num-clients"))
+
+
+def test_data_may_be_the_argument_or_an_option(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rows = [f"{'ab'[i % 2]},{i},{i * i % 7}" for i in range(40)]
+    (tmp_path / "table.csv").write_text("\n".join(["shop,price,y", *rows]))
+    named = ExperimentOptions("table.csv", target="y", client_column="shop", seed=3)
+    chosen = named.prepare().experiment
+    assert chosen == ExperimentOptions(data="table.csv", target="y", client_column="shop", seed=3).prepare().experiment
+    assert named.default_file() == Path("runs/table-3.sqlite")
+    assert (chosen.name, chosen.seed) == ("table", 3)
+
+
+def test_rows_without_an_owner_are_assigned_at_random_and_it_is_said(cli, tmp_path, out):
+    (tmp_path / "table.csv").write_text("\n".join(["price,y", *(f"{i},{i * i % 7}" for i in range(40))]))
+    told = cli("run", tmp_path / "table.csv", "--target", "y", "--num-clients", 4, "--rounds", 1, "--out", out).out
+    assert "rows are assigned to 4 clients at random" in told

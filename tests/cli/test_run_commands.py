@@ -65,10 +65,10 @@ def test_a_figure_that_cannot_be_written_loses_no_run(cli, toml, out, tmp_path, 
 
 @pytest.mark.slow
 def test_the_must_see_command(cli, tmp_path):
-    """`asyncfed live --preset regression --clients 8` with one straggler; then its replay, figures and report."""
+    """`asyncfed live regression --num-clients 8` with one straggler; then its replay, figures and report."""
     path, plot, timeline = (tmp_path / name for name in ("live.sqlite", "run.png", "timeline.png"))
-    how = ["--clients", 8, "--strategy", "afl_mixing", "--slow", "3=10", "--task-seconds", 0.005, "--rounds", 40]
-    done = cli("live", "--preset", "regression", *how, "--out", path, "--plot", plot, "--timeline", timeline)
+    how = ["--num-clients", 8, "--strategy", "afl_mixing", "--slow", "3=10", "--task-seconds", 0.005, "--rounds", 40]
+    done = cli("live", "regression", *how, "--out", path, "--plot", plot, "--timeline", timeline)
     assert done.code == 0, done.err
     assert "all 40 rounds are done" in done.out
     for file in (plot, timeline):

@@ -50,8 +50,8 @@ BAD = {
         ["shop,price,y", *(f"{'ab'[i % 2]},7,{i}" for i in range(40))], [], r"No column is left.*price \(constant\)",
     ),
     "a problem that is not there": (GOOD, ["--problem", "rigde"], r'no problem "rigde"\. Did you mean "ridge"\?'),
-    "a number of clients beside a column": (GOOD, ["--clients", "5"], r"num_clients is 5, but .* names 2 clients"),
-    "a preset besides": (GOOD, ["svm"], r"go with --data, which takes a preset's place"),
+    "a number of clients beside a column": (GOOD, ["--num-clients", "5"], r"num_clients is 5, but .* names 2 clients"),
+    "a preset besides": (GOOD, ["svm"], r"argument is .svm. and --data is .table.csv.; both say what to run"),
     "an unknown key": (GOOD, ["--set", "data.ignor=[]"], r'no key `ignor`. Did you mean "ignore"\?'),
 }  # fmt: skip
 
@@ -94,7 +94,8 @@ def test_a_missing_file(attempt):
 
 def test_no_target_named(cli, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert "Name it with --target" in complaint(cli("run", "--data", "table.csv"))
+    (tmp_path / "table.csv").write_text("\n".join(GOOD))
+    assert "Name it with --target: shop, price, colour, y." in complaint(cli("run", "table.csv"))
 
 
 def test_unknown_data(cli):

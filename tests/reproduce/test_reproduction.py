@@ -92,7 +92,7 @@ def test_workers_must_be_positive():
 
 
 def run_command(out, *options):
-    return [sys.executable, "-m", "asyncfed", "reproduce", "--quick", "--out", str(out), *options]
+    return [sys.executable, "-m", "asyncfed", "reproduce", "--quick", "--out-dir", str(out), *options]
 
 
 @pytest.mark.slow

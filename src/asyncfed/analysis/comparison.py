@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -15,10 +15,14 @@ from asyncfed.analysis.statistics import geometric_interval
 from asyncfed.core.errors import AsyncFedError, ConfigError
 from asyncfed.core.record import replace
 from asyncfed.experiment import Experiment
+from asyncfed.problems.protocol import Problem
 from asyncfed.runs.cores import usable_cores
 from asyncfed.runs.process_pool import check_portable, open_pool
 from asyncfed.runs.simulate import simulate
 from asyncfed.strategies.protocol import Strategy
+
+if TYPE_CHECKING:
+    from asyncfed.data.data_source import PreparedData
 
 SLACK = 1.1
 """What the default target allows on the worst run's best objective, so that noise does not decide who gets there."""
@@ -141,6 +145,7 @@ def compare(
     strategies: Mapping[str, Strategy],
     seeds: Sequence[int],
     *,
+    prepared: PreparedData | None = None,
     workers: int | None = None,
     target: float | None = None,
     watch: Watcher | None = None,
@@ -155,6 +160,7 @@ def compare(
         strategies: what is compared, by a name of your choice; at least one. Your own strategies must be defined in a
             module if there is more than one worker.
         seeds: whole numbers ≥ 0, each once; at least two for confidence intervals.
+        prepared: the experiment's data, for its own seed, if `experiment.prepare_data()` has prepared them already.
         workers: processes, at least 1 (default: one per usable core). They change the speed and nothing else; 1 works
             in this process.
         target: the objective to reach, above 0 (default: a level that every run reached; see `Comparison.target`).
@@ -169,11 +175,27 @@ def compare(
     >>> compare(base, both, seeds=[0, 1], workers=1).labels
     ('afl', 'sync')
     """
-    tasks = _tasks(experiment, strategies, seeds)
     if target is not None and not target > 0:
         raise ConfigError(f"target is {target}; the objective to reach must be positive.")
     if workers is not None and workers < 1:
         raise ConfigError(f"workers is {workers}; it must be at least 1.")
+    if prepared is not None:
+        _problems.keep(experiment, experiment.problem(prepared))
+    try:
+        done = _all_outcomes(_tasks(experiment, strategies, seeds), workers, watch)
+    finally:
+        _problems.forget()
+    runs = {label: {seed: done[label, seed] for seed in seeds} for label in strategies}
+    return Comparison(experiment.name, tuple(strategies), tuple(seeds), runs, target)
+
+
+# ---- the runs to be done ---------------------------------------------------------------------------------------
+
+
+def _all_outcomes(
+    tasks: Sequence[Task], workers: int | None, watch: Watcher | None
+) -> Mapping[tuple[str, int], Outcome]:
+    """Do the runs, by strategy and seed."""
     count = min(usable_cores() if workers is None else workers, len(tasks))
     if count > 1:
         for task in tasks:
@@ -189,11 +211,7 @@ def compare(
                 raise _named(error, task) from error
             if watch is not None:
                 watch(len(done), len(tasks), task.label, task.experiment.seed)
-    runs = {label: {seed: done[label, seed] for seed in seeds} for label in strategies}
-    return Comparison(experiment.name, tuple(strategies), tuple(seeds), runs, target)
-
-
-# ---- the runs to be done ---------------------------------------------------------------------------------------
+    return done
 
 
 class Task(NamedTuple):
@@ -213,7 +231,7 @@ def _tasks(experiment: Experiment, strategies: Mapping[str, Strategy], seeds: Se
         raise ConfigError("there are no seeds; give at least one, and at least two for confidence intervals.")
     if len(set(seeds)) != len(seeds):
         raise ConfigError(f"seeds {list(seeds)} hold a number twice; the same seed is the same run, so name each once.")
-    num_clients = experiment.count_clients()
+    num_clients = _problems.of(experiment).num_clients
     for label, strategy in strategies.items():
         try:
             strategy.check(num_clients)
@@ -222,8 +240,41 @@ def _tasks(experiment: Experiment, strategies: Mapping[str, Strategy], seeds: Se
     return [Task(label, replace(experiment, strategy=s, seed=n)) for n in seeds for label, s in strategies.items()]
 
 
+class ProblemMemory:
+    """The last problem that was made, for runs that differ in the strategy alone: data are prepared once a seed.
+
+    Each worker process has its own, and does the runs of one seed after those of another.
+    """
+
+    def __init__(self) -> None:
+        self._last: tuple[tuple[object, ...], Problem] | None = None
+
+    def keep(self, experiment: Experiment, problem: Problem) -> None:
+        """Remember what the experiment describes."""
+        self._last = _what_is_learnt(experiment), problem
+
+    def forget(self) -> None:
+        """Keep no data in memory that nobody needs."""
+        self._last = None
+
+    def of(self, experiment: Experiment) -> Problem:
+        """The experiment's problem, which is made only if the last one was another."""
+        if self._last is None or self._last[0] != _what_is_learnt(experiment):
+            self.forget()  # so that there are never two of them
+            self.keep(experiment, experiment.problem())
+        assert self._last is not None
+        return self._last[1]
+
+
+def _what_is_learnt(e: Experiment) -> tuple[object, ...]:
+    return e.data, e.split, e.holdout, e.num_clients, e.seed, e.dtype, e.model
+
+
+_problems = ProblemMemory()
+
+
 def _outcome(task: Task) -> Outcome:
-    finished = simulate(task.experiment, threads=1)
+    finished = simulate(task.experiment, problem=_problems.of(task.experiment), threads=1)
     if not finished.finished:
         raise KeyboardInterrupt
     return Outcome(

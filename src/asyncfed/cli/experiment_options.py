@@ -7,12 +7,13 @@ import tomllib
 from collections.abc import Callable
 from dataclasses import Field, dataclass, fields
 from functools import wraps
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, get_type_hints
 
 import typer
 
-from asyncfed.cli.output import print_note
-from asyncfed.core.errors import ConfigError
+from asyncfed.cli.output import complaints, print_note
+from asyncfed.core.errors import ConfigError, did_you_mean
 
 if TYPE_CHECKING:
     from asyncfed.data import PreparedData
@@ -22,8 +23,10 @@ if TYPE_CHECKING:
 PRESET = "regression"
 """The experiment of a command that names none."""
 
-TABLE_OPTIONS = ("data", "target", "client_column", "problem")
-"""Options about a table of one's own, which takes the place of a preset."""
+NO_OWNER = "rows are assigned at random"
+PROBLEM_NAMES = "least_squares, ridge, logistic, svm or squared_hinge"
+DELAY_NAMES = "none, laptop, stragglers or heavy_tailed"
+"""Written out, for help is printed without importing what makes them; a test compares them with the presets."""
 
 
 class PreparedExperiment(NamedTuple):
@@ -36,30 +39,42 @@ class PreparedExperiment(NamedTuple):
 
 @dataclass(frozen=True)
 class ExperimentOptions:
-    """A preset or a TOML file, and what is changed in it. Each field is an argument or option of the command line."""
+    """What to run, and what is changed in it. Each field is an argument or option of the command line."""
 
-    experiment: Annotated[str, typer.Argument(help="A preset (see `asyncfed presets`) or a TOML file.")] = PRESET
-    data: Annotated[
-        str | None, typer.Option("--data", help="In place of a preset: a .csv or .parquet file, or data by name.")
+    experiment: Annotated[
+        str | None,
+        typer.Argument(
+            help="A preset, a .toml file, a table (a .csv or .parquet file, or a folder of them), or data by name; "
+            "`asyncfed list` names all.",
+            show_default=PRESET,
+        ),
     ] = None
-    target: Annotated[str | None, typer.Option(help="The column of --data to predict.")] = None
-    client_column: Annotated[str | None, typer.Option(help="The column of --data that names the owner of a row.")] = (
+    data: Annotated[str | None, typer.Option("--data", help="A table or data by name: the same as the argument.")] = (
         None
     )
+    target: Annotated[str | None, typer.Option(help="The column of the table to predict.")] = None
+    client_column: Annotated[
+        str | None, typer.Option(help="The column of the table that names the owner of a row.", show_default=NO_OWNER)
+    ] = None
     problem: Annotated[
-        str | None, typer.Option("--problem", help="For --data: a problem by name (see `asyncfed presets`).")
+        str | None, typer.Option("--problem", help=f"For a table: {PROBLEM_NAMES}.", show_default="what suits the data")
     ] = None
     strategy: Annotated[
-        str | None, typer.Option(help="Another strategy, by name or registered kind, with the same local work.")
+        str | None,
+        typer.Option(
+            help="Another strategy, by name (`asyncfed list strategies`) or registered kind, with the same local work."
+        ),
     ] = None
-    delays: Annotated[
-        str | None, typer.Option(help="Other delays by name: none, laptop, stragglers, heavy_tailed.")
-    ] = None
+    delays: Annotated[str | None, typer.Option(help=f"Other delays by name: {DELAY_NAMES}.")] = None
     reading: Annotated[str | None, typer.Option(help="How a preset reads the paper: text or published.")] = None
-    fraction: Annotated[float | None, typer.Option(help="Share of a preset's clients at work at once.")] = None
-    clients: Annotated[int | None, typer.Option(help="Number of a preset's clients.")] = None
+    fraction: Annotated[
+        float | None, typer.Option(help="Share of the clients at work at once, above 0 and at most 1.")
+    ] = None
+    num_clients: Annotated[
+        int | None, typer.Option(help="Number of clients of a preset, or of a table without a client column.")
+    ] = None
     rounds: Annotated[int | None, typer.Option(help="Rounds to run.")] = None
-    seed: Annotated[int | None, typer.Option(help="Seed of everything random.")] = None
+    seed: Annotated[int | None, typer.Option(help="Seed of everything random.", show_default="0")] = None
     lr: Annotated[
         str | None, typer.Option(help='Learning rate: a number, or "theory" for one a theorem that applies allows.')
     ] = None
@@ -68,21 +83,74 @@ class ExperimentOptions:
     ] = None
 
     def build(self) -> Experiment:
-        """The experiment that these options describe, for commands without a table of one's own."""
+        """The experiment that these options describe, where no data are needed: a preset or a TOML file."""
         chosen = self._change(self._preset())
         return chosen if self.lr is None else _with_rate(chosen, self.lr)
 
     def prepare(self) -> PreparedExperiment:
-        """The experiment that these options describe, with its data: nothing is read or prepared twice."""
-        if _given(data=self.data, target=self.target, client_column=self.client_column, problem=self.problem):
-            unchanged, data = self._table()
-            chosen = self._change(unchanged)
-        else:
-            chosen = self._change(self._preset())
-            data = chosen.prepare_data()
-        problem = chosen.problem(data)
+        """The experiment that these options describe, with its data: nothing is read or prepared twice.
+
+        What was left out of the data and filled is printed.
+        """
+        table = self._table_source()
+        with complaints.status(f"preparing the data of {table or self.experiment or PRESET}"):
+            if table is not None:
+                unchanged, data = self._table(table)
+                chosen = self._change(unchanged)
+            else:
+                chosen = self._change(self._preset())
+                data = chosen.prepare_data()
+            problem = chosen.problem(data)
+        if table is not None and not chosen.data.names_clients:
+            count = data.clients.num_clients
+            print_note(f"no column names the owner of a row: rows are assigned to {count} clients at random")
+        for note in data.notes:
+            print_note(note)
         chosen = chosen if self.lr is None else _with_rate(chosen, self.lr, problem)
         return PreparedExperiment(chosen, data, problem)
+
+    @property
+    def names_preset(self) -> bool:
+        """Whether a preset or a TOML file is run, not a table."""
+        return self._table_source() is None
+
+    def default_file(self, ending: str = ".sqlite") -> Path:
+        """Where the run's file is if --out does not say: known before any data are read."""
+        from asyncfed.presets import table_name
+
+        table, settings = self._table_source(), dict(map(parse_setting, self.settings or []))
+        if table is None:
+            chosen = self._change(self._preset())
+            name, seed = chosen.name, chosen.seed
+        else:
+            name, seed = settings.get("name", table_name(table)), settings.get("seed", self.seed or 0)
+        return Path("runs") / f"{name}-{seed}{ending}"
+
+    def _table_source(self) -> str | None:
+        """The table's path or the name of the data, whether they were named by the argument or by --data, else None."""
+        from asyncfed.presets import BUILT_IN, PRESETS
+
+        if self.data is not None and self.experiment is not None:
+            raise ConfigError(
+                f'The argument is "{self.experiment}" and --data is "{self.data}"; both say what to run. Give one.'
+            )
+        named = self.data or self.experiment or PRESET
+        known = named in PRESETS or named.endswith(".toml")
+        if self.data is not None or named in BUILT_IN or (not known and ("." in named or Path(named).exists())):
+            if self.reading is not None:
+                raise ConfigError("--reading is about presets, and what is run here is a table. Leave it out.")
+            return named
+        if not known:
+            raise ConfigError(
+                f'There is no preset "{named}", nor data of that name. {did_you_mean(named, [*PRESETS, *BUILT_IN])} '
+                "A table is a .csv or .parquet file or a folder, an experiment of your own a .toml file."
+            )
+        if _given(target=self.target, client_column=self.client_column, problem=self.problem):
+            raise ConfigError(
+                f'--target, --client-column and --problem are about a table, and "{named}" is none. Name a file: '
+                "asyncfed run shops.csv --target sold."
+            )
+        return None
 
     def _change(self, chosen: Experiment) -> Experiment:
         """The experiment with other delays, rounds, seed and settings."""
@@ -103,33 +171,33 @@ class ExperimentOptions:
         from asyncfed.experiment import read_toml
         from asyncfed.presets import preset, strategy_like
 
-        shape = _given(reading=self.reading, fraction=self.fraction, num_clients=self.clients)
-        if not self.experiment.endswith(".toml"):
-            return preset(self.experiment)(**shape, **_given(strategy=self.strategy))
+        shape = _given(reading=self.reading, fraction=self.fraction, num_clients=self.num_clients)
+        named = self.experiment or PRESET
+        if not named.endswith(".toml"):
+            return preset(named)(**shape, **_given(strategy=self.strategy))
         if shape:
-            raise ConfigError(f"{', '.join(shape)} shape presets; in a TOML file, write what you mean or use --set.")
-        chosen = read_toml(self.experiment)
+            options = ", ".join(f"--{name.replace('_', '-')}" for name in shape)
+            raise ConfigError(f"{options}: for presets and tables; in a TOML file, write what you mean or use --set.")
+        chosen = read_toml(named)
         if self.strategy is None:
             return chosen
         return replace(chosen, strategy=strategy_like(self.strategy, chosen.strategy))
 
-    def _table(self) -> tuple[Experiment, PreparedData]:
-        """The experiment on --data, and these data: how many clients they name decides how many work at once."""
+    def _table(self, source: str) -> tuple[Experiment, PreparedData]:
+        """The experiment on a table, and its data: how many clients they name decides how many work at once."""
         from asyncfed.core.record import replace
         from asyncfed.presets import table, table_strategy
 
-        if self.data is None or self.experiment != PRESET or self.reading is not None:
-            raise ConfigError("--target, --client-column and --problem go with --data, which takes a preset's place.")
         settings = dict(parse_setting(text) for text in self.settings or [] if not text.startswith("strategy."))
         fraction = 0.5 if self.fraction is None else self.fraction
         described = table(
-            self.data,
+            source,
             target=self.target,
             client_column=self.client_column,
             problem=self.problem,
             strategy=None,
             fraction=fraction,
-            num_clients=self.clients,
+            num_clients=self.num_clients,
             seed=self.seed or 0,
             settings=settings,
         )

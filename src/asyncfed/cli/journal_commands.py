@@ -89,7 +89,7 @@ def export(
 
 def report(
     files: Annotated[list[Path], typer.Argument(help="Files of runs, as `run --out` wrote them.")],
-    out: Annotated[Path, typer.Option(help="The page, or a folder for it.")] = Path("runs/report.html"),
+    out: Annotated[Path, typer.Option(help="The page's file, .html.", dir_okay=False)] = Path("runs/report.html"),
 ) -> None:
     """Write one self-contained HTML page about one run or several."""
     from asyncfed.report.page.run_page import write_run_page

@@ -12,6 +12,7 @@ Plot: TypeAlias = Annotated[Path | None, typer.Option(help="Also draw the run in
 Timeline: TypeAlias = Annotated[
     Path | None, typer.Option(help="Also draw each client's tickets over time into this PNG or PDF file.")
 ]
+OutFolder: TypeAlias = Annotated[Path, typer.Option("--out-dir", help="Folder for what is written.", file_okay=False)]
 Threads: TypeAlias = Annotated[int | None, typer.Option(help="Threads; changes the speed and nothing else.")]
 Workers: TypeAlias = Annotated[int | None, typer.Option(help="Processes; changes the speed and nothing else.")]
 Force: TypeAlias = Annotated[bool, typer.Option("--force", help="Replace the run's file if it exists.")]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from asyncfed.cli.experiment_options import TABLE_OPTIONS, ExperimentOptions, takes_experiment
+from asyncfed.cli.experiment_options import ExperimentOptions, takes_experiment
 from asyncfed.cli.options import CheckpointSeconds, Force, Plot, RunFile, Threads, Timeline
 from asyncfed.cli.output import console, exit_by_verdict, print_note, print_run
 from asyncfed.core.errors import ConfigError
@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 @takes_experiment()
 def run(
     options: ExperimentOptions,
-    out: Annotated[Path | None, typer.Option(help="The run's file (default: runs/NAME-SEED.sqlite).")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="The run's file.", dir_okay=False, show_default="runs/NAME-SEED.sqlite")
+    ] = None,
     threads: Threads = None,
     force: Force = False,
     plot: Plot = None,
@@ -33,9 +35,8 @@ def run(
     from asyncfed.report.terminal.progress import run_bar
 
     chosen, data, _ = options.prepare()
-    file = out or Path("runs") / f"{chosen.name}-{chosen.seed}.sqlite"
-    for note in (*data.notes, chosen.measure_heterogeneity(data.clients).verdict):
-        print_note(note)
+    file = out or options.default_file()
+    print_note(chosen.measure_heterogeneity(data.clients).verdict)
     with run_bar(console, chosen) as watch:
         done = api.run(
             chosen,
@@ -46,7 +47,7 @@ def run(
             force=force,
             checkpoint_seconds=checkpoint_seconds,
         )
-    print_run(done, plot, clients=options.data is not None)
+    print_run(done, plot, clients=not options.names_preset)
     exit_by_verdict(done)
 
 
@@ -70,11 +71,12 @@ def resume(
     exit_by_verdict(done)
 
 
-@takes_experiment(*TABLE_OPTIONS, "delays", "lr")
+@takes_experiment("delays", "lr")
 def live(
     options: ExperimentOptions,
-    chosen_preset: Annotated[str | None, typer.Option("--preset", help="The same as the argument.")] = None,
-    out: Annotated[Path | None, typer.Option(help="The run's file (default: runs/NAME-SEED-live.sqlite).")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="The run's file.", dir_okay=False, show_default="runs/NAME-SEED-live.sqlite")
+    ] = None,
     slow: Annotated[list[str] | None, typer.Option(help="Make a client slower: 3=10 is client 3, ten times.")] = None,
     task_seconds: Annotated[float, typer.Option(help="Seconds that a task takes at least.")] = 0.0,
     ticket_seconds: Annotated[
@@ -90,18 +92,18 @@ def live(
     metrics_port: Annotated[int | None, typer.Option(help="Offer metrics for Prometheus on this port.")] = None,
 ) -> None:
     """Run an experiment for real, every client a process. Ctrl-C stops it cleanly; `asyncfed resume` continues it."""
-    from dataclasses import replace
-
     from asyncfed.api import run_live
     from asyncfed.live.checks import Limits
     from asyncfed.live.local.local_engine import LocalEngine
 
-    chosen = (options if chosen_preset is None else replace(options, experiment=chosen_preset)).build()
+    chosen, data, _ = options.prepare()
+    file = out or options.default_file("-live.sqlite")
     with _live_watcher(chosen, metrics_port) as watch:
         done = run_live(
             chosen,
             engine=LocalEngine(slow=tuple(parse_slow(text) for text in slow or []), task_seconds=task_seconds),
-            out=out or Path("runs") / f"{chosen.name}-{chosen.seed}-live.sqlite",
+            out=file,
+            prepared=data,
             limits=Limits(ticket_seconds=ticket_seconds),
             power_safe=power_safe,
             threads=threads,

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from asyncfed.cli.experiment_options import TABLE_OPTIONS, ExperimentOptions, takes_experiment
-from asyncfed.cli.options import Threads, Workers
+from asyncfed.cli.experiment_options import ExperimentOptions, takes_experiment
+from asyncfed.cli.options import OutFolder, Threads, Workers
 from asyncfed.cli.output import console, print_line, print_stopped, save_figure
 
 if TYPE_CHECKING:
@@ -17,21 +17,31 @@ if TYPE_CHECKING:
     from asyncfed.certificates import Certificate
     from asyncfed.reproduce.verdicts import Finding
 
+PAPER_STRATEGIES = "afl,afl_mixing,afl_delta_mean,sync"
+TABLE_STRATEGIES = "fedasync,fedbuff,fedavg"
+"""What is compared if nothing is named, on presets and TOML files, and on tables."""
 
-@takes_experiment(*TABLE_OPTIONS, "strategy", "lr")
+
+@takes_experiment("strategy", "lr")
 def compare(
     options: ExperimentOptions,
     strategies: Annotated[
-        str, typer.Option(help="Names, separated by commas; the last is the baseline.")
-    ] = "afl,afl_mixing,afl_delta_mean,sync",
+        str | None,
+        typer.Option(
+            help="Names, separated by commas; the last is the baseline.",
+            show_default=f"{PAPER_STRATEGIES}; for tables {TABLE_STRATEGIES}",
+        ),
+    ] = None,
     rate: Annotated[
         Literal["same", "own", "constant"],
         typer.Option(help="Learning-rate schedule: the experiment's for all, each strategy's own, or constant."),
     ] = "same",
     seeds: Annotated[int, typer.Option(help="How many seeds, counted from --seed.")] = 5,
-    target: Annotated[float | None, typer.Option(help="Loss to reach (default: one that every run reached).")] = None,
+    target_loss: Annotated[
+        float | None, typer.Option(help="The loss to reach.", show_default="one that every run reached")
+    ] = None,
     workers: Workers = None,
-    out: Annotated[Path, typer.Option(help="Folder for the figures.")] = Path("runs/compare"),
+    out_dir: OutFolder = Path("runs/compare"),
 ) -> None:
     """Run several strategies over several seeds on the same data and delays, and compare them."""
     from asyncfed.analysis.comparison import compare as compare_strategies
@@ -40,30 +50,32 @@ def compare(
     from asyncfed.report.terminal.progress import counting_bar
     from asyncfed.report.terminal.run_tables import comparison_table
 
-    base = options.build()
-    names = [name.strip() for name in strategies.split(",")]
+    base, data, _ = options.prepare()
+    usual = PAPER_STRATEGIES if options.names_preset else TABLE_STRATEGIES
+    names = [name.strip() for name in (strategies or usual).split(",")]
     chosen = {name: strategy_like(name, base.strategy, rate) for name in names}
     with counting_bar(console, "runs", len(names) * seeds) as watch:
         comparison = compare_strategies(
             base,
             chosen,
             range(base.seed, base.seed + seeds),
+            prepared=data,
             workers=workers,
-            target=target,
+            target=target_loss,
             watch=lambda done, total, label, number: watch(done),
         )
     console.print(comparison_table(comparison, names[-1]))
-    save_figure(draw_comparison(comparison), out / "comparison.png")
-    save_figure(draw_time_to_target(comparison, names[-1]), out / "time_to_target.png")
+    save_figure(draw_comparison(comparison), out_dir / "comparison.png")
+    save_figure(draw_time_to_target(comparison, names[-1]), out_dir / "time_to_target.png")
 
 
-@takes_experiment(*TABLE_OPTIONS)
+@takes_experiment()
 def certify(
     options: ExperimentOptions,
     seeds: Annotated[int, typer.Option(help="Runs on the same data, for bounds on means; 0: run nothing.")] = 5,
     threads: Threads = None,
     why: Annotated[bool, typer.Option("--why", help="All reasons why a theorem does not apply, not just one.")] = False,
-    out: Annotated[Path, typer.Option(help="Folder for the figure.")] = Path("runs/certify"),
+    out_dir: OutFolder = Path("runs/certify"),
 ) -> None:
     """Say what is guaranteed for an experiment, run it, and draw both. EXPERIMENT may also be a run's file."""
     from asyncfed import api, certificates
@@ -72,18 +84,18 @@ def certify(
     from asyncfed.report.terminal.progress import counting_bar
 
     certificate: Certificate
-    if options.experiment.endswith(".sqlite"):
+    if options.experiment is not None and options.experiment.endswith(".sqlite"):
         certificate = api.load(Path(options.experiment)).certificate()
     else:
-        chosen = options.build()
+        chosen, _, problem = options.prepare()
         with counting_bar(console, "runs", seeds) as watch:
-            certificate = api.certify(chosen, seeds=seeds, threads=threads, watch=watch)
+            certificate = api.certify(chosen, seeds=seeds, problem=problem, threads=threads, watch=watch)
     console.print(certificate_text(certificate, why))
     if certificates.is_paper_regression(certificate):
         console.print(paper_sentence())
     console.print(client_influence_text(certificate.client_influence))
     if certificate.runs:
-        save_figure(certificate.plot(), out / f"{certificate.name}.png")
+        save_figure(certificate.plot(), out_dir / f"{certificate.name}.png")
     raise typer.Exit(0 if certificate.ok else 1)
 
 
@@ -91,7 +103,7 @@ def reproduce(
     quick: Annotated[bool, typer.Option("--quick", help="A tenth of the rounds, 3 fractions, 2 seeds.")] = False,
     only: Annotated[list[str] | None, typer.Option(help="A figure by name or number; may be repeated.")] = None,
     seeds: Annotated[int | None, typer.Option(help="How many seeds (default: 5, or 2 with --quick).")] = None,
-    out: Annotated[Path, typer.Option(help="Folder of the reproduction.")] = Path("runs/reproduce"),
+    out_dir: OutFolder = Path("runs/reproduce"),
     workers: Workers = None,
     force: Annotated[bool, typer.Option("--force", help="Do finished runs again.")] = False,
 ) -> None:
@@ -100,7 +112,7 @@ def reproduce(
     from asyncfed.reproduce import reproduction
     from asyncfed.reproduce.cached_runs import cost
 
-    wanted = reproduction.plan_reproduction(out, quick=quick, only=only, seeds=seeds)
+    wanted = reproduction.plan_reproduction(out_dir, quick=quick, only=only, seeds=seeds)
     if force:
         reproduction.delete_finished_runs(wanted)
     missing, needed = wanted.missing(), len(wanted.experiments)

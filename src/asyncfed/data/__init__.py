@@ -25,7 +25,7 @@ from asyncfed.data.splits import (
     QuantitySkew,
 )
 from asyncfed.data.table import Dtype, Table
-from asyncfed.data.table_file import TableFile
+from asyncfed.data.table_file import TableFile, column_names
 from asyncfed.data.target_kind import TargetKind, kind_of_target
 
 __all__ = [
@@ -67,6 +67,7 @@ __all__ = [
     "TableFile",
     "TableSchema",
     "TargetKind",
+    "column_names",
     "kind_of_target",
     "measure_heterogeneity",
     "merge_summaries",

@@ -174,7 +174,7 @@ def _check_named(names: tuple[str, ...], column: str, request: DataRequest) -> N
     if len(names) < 2:
         raise DataError(
             f'Column "{column}" names {len(names)} client(s) with enough rows; a federation needs at least 2. Name '
-            "another with --client-column, or leave it out and say how many clients there are with --clients."
+            "another with --client-column, or leave it out and say how many clients there are with --num-clients."
         )
     if request.split != IID():
         raise ConfigError(

@@ -15,6 +15,18 @@ from asyncfed.data.target_kind import TargetKind, kind_of_target
 from asyncfed.registry import register
 
 
+def column_names(path: str) -> tuple[str, ...]:
+    """The names of a table's columns, in their order.
+
+    Args:
+        path: the file, or the folder.
+
+    Returns:
+        The names.
+    """
+    return tuple(read_table(path, MISSING, ()).columns)
+
+
 @register("data")
 class TableFile(Config, tag_field="kind", tag="table_file"):
     """A table of your own, .csv or .parquet. Each client is summarised and prepared by itself.

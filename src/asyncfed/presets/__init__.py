@@ -3,7 +3,7 @@
 from asyncfed.presets.named_delays import DELAYS, delays_named
 from asyncfed.presets.named_strategies import STRATEGIES, Rate, strategy_like, strategy_named
 from asyncfed.presets.paper_experiments import PRESETS, Reading, preset, regression, svm
-from asyncfed.presets.table_experiments import BUILT_IN, PROBLEMS, table, table_strategy
+from asyncfed.presets.table_experiments import BUILT_IN, PROBLEMS, table, table_name, table_strategy
 
 __all__ = [
     "BUILT_IN",
@@ -20,5 +20,6 @@ __all__ = [
     "strategy_named",
     "svm",
     "table",
+    "table_name",
     "table_strategy",
 ]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from asyncfed.core.errors import ConfigError, did_you_mean
 from asyncfed.core.record import replace
 from asyncfed.core.types import Budget, Work
-from asyncfed.data import BreastCancer, DataSource, Diabetes, Digits, Flights, Holdout, TableFile
+from asyncfed.data import BreastCancer, DataSource, Diabetes, Digits, Flights, Holdout, TableFile, column_names
 from asyncfed.delays import DelayDescription, stragglers
 from asyncfed.experiment import Experiment, changed
 from asyncfed.presets.named_strategies import strategy_named
@@ -75,7 +76,7 @@ def table(
     if not 0 < fraction <= 1:
         raise ConfigError(f"fraction is {fraction}; it must be above 0 and at most 1.")
     experiment = Experiment(
-        name=data.rpartition("/")[2].partition(".")[0] if isinstance(data, str) else "table",
+        name=table_name(data) if isinstance(data, str) else "table",
         seed=seed,
         num_clients=num_clients,
         data=chosen,
@@ -90,6 +91,21 @@ def table(
     if isinstance(strategy, str):
         strategy = table_strategy(strategy, fraction, experiment.count_clients())
     return replace(experiment, strategy=strategy)
+
+
+def table_name(data: str) -> str:
+    """What an experiment on these data is called: the file's or folder's name without its ending.
+
+    Args:
+        data: the path of a file or folder, or a name of `BUILT_IN`.
+
+    Returns:
+        The name.
+
+    >>> table_name("tables/shops.csv.gz"), table_name("flights")
+    ('shops', 'flights')
+    """
+    return data.rstrip("/").rpartition("/")[2].partition(".")[0] or "table"
 
 
 def table_strategy(name: str, fraction: float, num_clients: int) -> Strategy:
@@ -110,9 +126,10 @@ def _data_named(data: str | DataSource, target: str | None, client_column: str |
     """The data, and the problem they are for."""
     if not isinstance(data, str):
         return data, "ridge"
-    if "." in data:
+    if data not in BUILT_IN and ("." in data or Path(data).exists()):
         if target is None:
-            raise ConfigError(f"{data} has columns, but which one is to be predicted? Name it with --target.")
+            columns = ", ".join(column_names(data))
+            raise ConfigError(f"Which column of {data} is to be predicted? Name it with --target: {columns}.")
         return TableFile(path=data, target=target, client_column=client_column), "ridge"
     if data not in BUILT_IN:
         raise ConfigError(

@@ -287,7 +287,7 @@ def _settled_at(series: Series) -> str:
 
 
 def summary_of(folder: Path) -> str:
-    """The summary of what `asyncfed reproduce --out folder` wrote."""
+    """The summary of what `asyncfed reproduce --out-dir folder` wrote."""
     settings = read_json(folder / "settings.json")
     figures = [load(folder / "data" / f"{name}.json") for name in settings["figures"]]
     return summary(read_json(folder / "verdicts.json"), settings, figures)
@@ -296,7 +296,7 @@ def summary_of(folder: Path) -> str:
 def main() -> None:
     """Print the summary of the folder that is named on the command line."""
     if len(sys.argv) != 2:
-        sys.exit("usage: python -m asyncfed.reproduce.paper_page FOLDER, the --out of `asyncfed reproduce`")
+        sys.exit("usage: python -m asyncfed.reproduce.paper_page FOLDER, the --out-dir of `asyncfed reproduce`")
     try:
         print(summary_of(Path(sys.argv[1])), end="")
     except AsyncFedError as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from asyncfed.core.errors import ConfigError, JournalError
 from asyncfed.core.record import ValidationError, from_plain, replace, to_plain
@@ -22,6 +22,9 @@ from asyncfed.runs.interruption import interruptible
 from asyncfed.runs.progress import progress, seal
 from asyncfed.runs.result import RecordedRun
 from asyncfed.store.journal import Journal
+
+if TYPE_CHECKING:
+    from asyncfed.data.data_source import PreparedData
 
 
 class LiveProgress(NamedTuple):
@@ -62,6 +65,7 @@ def run_live(
     engine: Engine | None = None,
     out: Path | str,
     problem: Problem | None = None,
+    prepared: PreparedData | None = None,
     limits: Limits | None = None,
     checkpoints: CheckpointPolicy | None = None,
     power_safe: bool = False,
@@ -73,7 +77,7 @@ def run_live(
     engine = engine or LocalEngine()
     check_fit(experiment)
     own_problem = problem is not None
-    problem = choose_problem(experiment, problem)
+    problem = choose_problem(experiment, problem, prepared)
     experiment.strategy.check(problem.num_clients)
     engine.check(problem)
     live = {

@@ -242,11 +242,10 @@ def _complete(experiment: Experiment | dict[str, Any]) -> dict[str, Any]:
     """Its plain values with every default, also those that are younger than the file they come from."""
     if isinstance(experiment, dict):
         try:
-            experiment = from_dict(experiment)
+            return to_plain(from_dict(experiment))  # type: ignore[no-any-return]
         except ConfigError:  # with parts that are not registered here
             return experiment
-    plain: dict[str, Any] = to_plain(experiment)
-    return plain
+    return to_plain(experiment)  # type: ignore[no-any-return]
 
 
 def stored(plain: dict[str, Any], path: Path | None) -> Experiment:

@@ -162,7 +162,8 @@ def test_an_improvement_may_be_a_share_of_the_progress():
     values = (100.0, 50.0, 46.0, 44.0, 40.1, 39.9)
     reasons = [monitor.reason({"objective": value}, number) for number, value in enumerate(values)]
     # From 100 to 50, an improvement is 5: 46 is none, 44 is one; from then on it is 5.6.
-    assert reasons == [None] * 5 + ["stopped early: objective has not improved in 2 evaluations (best 44, in round 3)"]
+    words = "converged: objective improved by less than 10 % of its progress in 2 evaluations (best 44, in round 3)"
+    assert reasons == [None] * 5 + [words]
 
 
 def test_a_file_from_before_a_setting_existed_is_the_same_experiment(small, tmp_path):
@@ -171,3 +172,51 @@ def test_a_file_from_before_a_setting_existed_is_the_same_experiment(small, tmp_
     rules = {"metric": "validation_loss", "patience": 3, "min_improvement": 0.5}
     older = {**run.header["experiment"], "stopping": rules}
     assert differences(older, run.experiment) == []
+
+
+OVERFIT = Stopping(metric="objective", patience=2, keep="best", overfit_metric="validation_loss")
+
+
+def walk(rules, rows):
+    """What a monitor says of evaluations (objective, validation loss, its error), and which it keeps."""
+    monitor, kept = StoppingMonitor(rules), None
+    for number, (objective, loss, error) in enumerate(rows):
+        metrics = {"objective": objective, "validation_loss": loss, "validation_loss_error": error}
+        reason = monitor.reason(metrics, number)
+        kept = number if monitor.is_best(metrics) else kept
+    return reason, kept
+
+
+def test_a_rise_on_held_out_rows_within_its_error_does_not_count():
+    reason, kept = walk(
+        OVERFIT, [(10.0, 10.0, 1.0), (5.0, 4.0, 1.0), (4.0, 4.9, 1.0), (3.0, 4.8, 1.0), (2.0, 5.0, 0.1)]
+    )
+    assert (reason, kept) == (None, 4)
+
+
+def test_a_rise_on_held_out_rows_beyond_its_error_stops_the_run_and_keeps_the_model_before_it():
+    rows = [(10.0, 10.0, 1.0), (5.0, 4.0, 1.0), (4.0, 4.9, 1.0), (3.0, 5.1, 1.0), (2.0, 6.0, 1.0)]
+    reason, kept = walk(OVERFIT, rows)
+    assert reason == (
+        "stopped early: validation_loss was above its lowest (4, in round 1) by more than its standard error in 2 "
+        "evaluations"
+    )
+    assert kept == 2
+
+
+def test_a_model_that_a_later_one_shows_to_be_worse_is_not_kept():
+    # The second has the best objective, but the third is better by more than the error on held-out rows.
+    assert walk(OVERFIT, [(10.0, 10.0, 0.1), (1.0, 5.0, 0.1), (2.0, 4.0, 0.1)]) == (None, 2)
+
+
+def test_a_run_watches_for_overfitting(small, tmp_path):
+    path = tmp_path / "run.sqlite"
+    rules = Stopping(metric="objective", patience=10, min_progress=0.01, keep="best", overfit_metric="validation_loss")
+    experiment = small(budget=Budget(rounds=200), holdout=Holdout(validation=0.3, test=0.2), stopping=rules)
+    run = af.run(experiment, out=path)
+    assert run.reason.startswith("converged: objective improved by less than 1 % of its progress in 10 evaluations")
+    assert run.problem.evaluate(run.params)["objective"] == run.final["objective"]
+    assert (run.evaluations["validation_loss_error"] > 0).all()
+    assert af.verify(path).ok
+    with pytest.raises(ConfigError, match=r'overfit_metric is "validation_loss", which needs a \[holdout\]'):
+        af.run(af.replace(experiment, holdout=None))

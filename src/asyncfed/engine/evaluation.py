@@ -12,6 +12,7 @@ from asyncfed.core.errors import ConfigError
 from asyncfed.core.random import draw_key, purpose_key
 from asyncfed.core.record import Config
 from asyncfed.problems.protocol import MeasuresAtRandom, Problem
+from asyncfed.problems.row_losses import MeasuresRows, standard_error
 
 
 class Evaluation(Config):
@@ -40,10 +41,13 @@ class Evaluation(Config):
 class Evaluator:
     """Measures a model and answers with a row of the journal's evaluations (see `schema.EVALUATION_COLUMNS`).
 
-    `pending` collects measurements made between evaluations, for the next row.
+    `pending` collects measurements made between evaluations, for the next row. `error_of` names a held-out part whose
+    loss is measured with its standard error, where the problem can.
     """
 
-    def __init__(self, problem: Problem, settings: Evaluation, threads: int, seed: int) -> None:
+    def __init__(
+        self, problem: Problem, settings: Evaluation, threads: int, seed: int, error_of: str | None = None
+    ) -> None:
         self.last: dict[str, float] = {}
         self.pending: dict[str, float] = {}
         self._problem = problem
@@ -53,6 +57,9 @@ class Evaluator:
         self._key = purpose_key(seed, "first_client_loss")
         self._at_random = problem if isinstance(problem, MeasuresAtRandom) else None
         self._optimum = problem.optimum() if settings.distance else None
+        rows = problem if isinstance(problem, MeasuresRows) else None
+        self._rows = rows if rows is not None and error_of in rows.parts else None
+        self._error_of = error_of
 
     def due(self, ends_round: bool, round: int, updates: int, merged: int) -> bool:
         """True if the merge of `merged` updates that led here passed a multiple of `every`."""
@@ -72,6 +79,8 @@ class Evaluator:
         metrics = dict(self._problem.evaluate(params, threads=self._threads))
         if self._at_random is not None:
             metrics.update(self._at_random.random_measurements(params, draw_key(self._key, 0, version)))
+        if self._rows is not None and self._error_of is not None:
+            metrics[f"{self._error_of}_loss_error"] = standard_error(self._rows.row_losses(params, self._error_of))
         if self._optimum is not None:
             metrics["distance"] = float(np.linalg.norm(params.astype(np.float64) - self._optimum))
         return metrics

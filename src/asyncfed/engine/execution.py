@@ -104,8 +104,6 @@ class Execution:
     def start(self) -> None:
         """Measure the first model and dispatch the first tickets."""
         self.evaluate()
-        if self.stopping is not None:
-            self.stopping.reason(self.evaluator.last, self.round)  # later models are to improve on the first
         self._carry_out(self.server.start())
 
     def receive(self, report: Report, energy: float) -> None:
@@ -186,13 +184,17 @@ class Execution:
         if self.evaluated_at != self.updates:
             self.evaluate()
 
-    def evaluate(self) -> None:
-        """Measure the model as it is now."""
+    def evaluate(self) -> str | None:
+        """Measure the model as it is now. Returns why the run is to stop, if the measurement says so."""
         row = self.evaluator.row(self.vectors.params, self.version, self.round, self.updates, self.now)
         self.journal.evaluations.append(row)
         self.evaluated_at = self.updates
-        if self.stopping is not None and self.stopping.is_best(self.evaluator.last):
+        if self.stopping is None:
+            return None
+        reason = self.stopping.reason(self.evaluator.last, self.round)
+        if self.stopping.is_best(self.evaluator.last):
             self.best = self.vectors.params  # which nobody changes: a merge makes a new one
+        return reason
 
     # ---- outputs ---------------------------------------------------------------------------------------------
 
@@ -390,9 +392,7 @@ class Execution:
 
     def _evaluate_if_due(self, merge: Merge) -> None:
         if self.evaluator.due(merge.ends_round, self.round, self.updates, len(merge.tickets)):
-            self.evaluate()
-            if self.stopping is not None:
-                self._halt_early(self.stopping.reason(self.evaluator.last, self.round))
+            self._halt_early(self.evaluate())
 
     def _check_divergence(self) -> None:
         params = self.vectors.params

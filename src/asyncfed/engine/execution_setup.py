@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from asyncfed.core.server import Server
-from asyncfed.engine.evaluation import Evaluator
 from asyncfed.engine.execution import Execution, own_start_function
-from asyncfed.engine.plan import Checkpoint, Plan
+from asyncfed.engine.plan import Checkpoint, Plan, evaluator_of
 from asyncfed.engine.stopping import StoppingMonitor
 from asyncfed.problems.protocol import Problem
 from asyncfed.rules import RuleRun, Vectors
@@ -27,7 +26,7 @@ def set_up(problem: Problem, plan: Plan, journal: Journal, checkpoint: Checkpoin
     run = None if rule is None else RuleRun(rule, vectors.params, problem.num_clients)
     if run is not None and checkpoint is not None:
         run.load(checkpoint[1])
-    evaluator = Evaluator(problem, plan.evaluation, plan.threads, plan.seed)
+    evaluator = evaluator_of(problem, plan)
     own_start = own_start_function(problem, vectors, plan.seed, plan.init)
     execution = Execution(
         server,

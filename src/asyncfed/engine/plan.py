@@ -88,9 +88,14 @@ class Plan(Config):
         return {client for client, event in first_event.items() if event == "join"} | set(self.absent)
 
 
+def evaluator_of(problem: Problem, plan: Plan) -> Evaluator:
+    """What measures the models of a run."""
+    error_of = None if plan.stopping is None else plan.stopping.error_of_part
+    return Evaluator(problem, plan.evaluation, plan.threads, plan.seed, error_of)
+
+
 def check_stopping(problem: Problem, plan: Plan) -> None:
     """Refuse rules for stopping that this problem's measurements could never meet."""
     if plan.stopping is not None:
-        evaluator = Evaluator(problem, plan.evaluation, plan.threads, plan.seed)
-        first = evaluator.measure(problem.init(plan.seed, how=plan.init), version=0)
+        first = evaluator_of(problem, plan).measure(problem.init(plan.seed, how=plan.init), version=0)
         plan.stopping.check(first, plan.evaluation.every)

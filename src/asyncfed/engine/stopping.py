@@ -23,6 +23,10 @@ class Stopping(Config):
         target: stop when the metric is this good.
         energy: stop when so many joules of computing were spent, positive.
         keep: the model that the run is left with: the "last", or the "best" that was measured by the metric.
+        overfit_metric: a loss on held-out rows, `validation_loss` or `test_loss`, that may not rise while the metric
+            falls. The run stops after `patience` evaluations in a row in which it was above its lowest by more than the
+            standard error of that; and `keep = "best"` keeps, of the models within that error, the one with the best
+            metric. None: held-out rows do not count. Needs a problem that measures single rows, as tables do.
 
     >>> Stopping(metric="objective", patience=5).measures
     True
@@ -35,6 +39,7 @@ class Stopping(Config):
     energy: float | None = None
     min_progress: float = 0.0
     keep: Literal["last", "best"] = "last"
+    overfit_metric: str | None = None
 
     def __post_init__(self) -> None:
         if self.patience is None and self.target is None and self.energy is None:
@@ -43,6 +48,10 @@ class Stopping(Config):
             raise ConfigError(f"stopping.patience is {self.patience}; it must be at least 1 evaluation.")
         if not (isfinite(self.min_improvement) and self.min_improvement >= 0):
             raise ConfigError(f"stopping.min_improvement is {self.min_improvement}; it must be zero or positive.")
+        if self.overfit_metric not in (None, "validation_loss", "test_loss"):
+            raise ConfigError(
+                f'stopping.overfit_metric is "{self.overfit_metric}"; it must be validation_loss or test_loss.'
+            )
         if not 0 <= self.min_progress < 1:
             raise ConfigError(f"stopping.min_progress is {self.min_progress}; it must be 0 or more, and below 1.")
         if self.energy is not None and not (isfinite(self.energy) and self.energy > 0):
@@ -58,6 +67,11 @@ class Stopping(Config):
         """Whether larger values of the metric are better."""
         return self.metric.endswith("accuracy")
 
+    @property
+    def error_of_part(self) -> str | None:
+        """The held-out part whose loss is to be measured with its standard error, if there is one."""
+        return None if self.overfit_metric is None else self.overfit_metric.removesuffix("_loss")
+
     def cost_of(self, value: float) -> float:
         """The metric's value as something that is to fall."""
         return -value if self.rises else value
@@ -66,16 +80,27 @@ class Stopping(Config):
         """Refuse rules about what is not measured."""
         if not self.measures:
             return
-        if self.metric not in measured:
-            missing = ", which needs a [holdout]" if self.metric.startswith(("validation", "test")) else ""
+        for name, metric in (("metric", self.metric), ("overfit_metric", self.overfit_metric)):
+            if metric is not None and metric not in measured:
+                missing = ", which needs a [holdout]" if metric.startswith(("validation", "test")) else ""
+                raise ConfigError(
+                    f'stopping.{name} is "{metric}"{missing}. {did_you_mean(metric, measured)} '
+                    "Hold rows out, or stop by another metric."
+                )
+        if self.overfit_metric is not None and f"{self.overfit_metric}_error" not in measured:
             raise ConfigError(
-                f'stopping.metric is "{self.metric}"{missing}. {did_you_mean(self.metric, measured)} '
-                "Hold rows out, or stop by another metric."
+                f'stopping.overfit_metric is "{self.overfit_metric}", but this problem does not measure single rows, '
+                "so the standard error is not known. Leave it out, and stop by stopping.metric."
             )
         if every == 0:
             raise ConfigError(
                 "evaluation.every is 0, so stopping would never be decided; set it to at least 1, or stop by energy."
             )
+
+
+_REMEMBERED = (
+    "best", "best_round", "without", "first", "kept", "kept_loss", "lowest", "lowest_error", "lowest_round", "above"
+)  # fmt: skip
 
 
 class StoppingMonitor:
@@ -84,8 +109,13 @@ class StoppingMonitor:
     def __init__(self, rules: Stopping) -> None:
         self.rules = rules
         self._first = inf
-        self._lowest = inf  # by however little
         self._best = inf  # by as much as counts as an improvement
+        self._kept = inf  # the metric of the model to keep
+        self._kept_loss = inf  # and its loss on held-out rows
+        self._lowest = inf  # loss on held-out rows
+        self._lowest_error = 0.0
+        self._lowest_round = 0
+        self._above = 0
         self._best_round = 0
         self._without = 0
 
@@ -105,21 +135,45 @@ class StoppingMonitor:
             self._without += 1
         if rules.target is not None and cost <= rules.cost_of(rules.target):
             return f"{rules.metric} is {value:.4g}: the target of {rules.target:g} is reached"
+        overfit = self._overfit(metrics, round)
         if rules.patience is not None and self._without >= rules.patience:
-            return (
-                f"stopped early: {rules.metric} has not improved in {self._without} evaluations "
-                f"(best {rules.cost_of(self._best):.4g}, in round {self._best_round})"
-            )
-        return None
+            if not rules.min_progress:
+                words = f"stopped early: {rules.metric} has not improved in {self._without} evaluations"
+            else:
+                share = f"{100 * rules.min_progress:g} % of its progress"
+                words = f"converged: {rules.metric} improved by less than {share} in {self._without} evaluations"
+            return f"{words} (best {rules.cost_of(self._best):.4g}, in round {self._best_round})"
+        return overfit
+
+    def _overfit(self, metrics: Mapping[str, float], round: int) -> str | None:
+        """Note the loss on held-out rows. Returns why the run is to stop, or None."""
+        rules = self.rules
+        if rules.overfit_metric is None:
+            return None
+        loss = metrics[rules.overfit_metric]
+        if loss < self._lowest:
+            error = metrics[f"{rules.overfit_metric}_error"]
+            self._lowest, self._lowest_error, self._lowest_round = loss, error, round
+        self._above = self._above + 1 if loss > self._lowest + self._lowest_error else 0
+        if rules.patience is None or self._above < rules.patience:
+            return None
+        return (
+            f"stopped early: {rules.overfit_metric} was above its lowest ({self._lowest:.4g}, in round "
+            f"{self._lowest_round}) by more than its standard error in {self._above} evaluations"
+        )
 
     def is_best(self, metrics: Mapping[str, float]) -> bool:
-        """Note which measurement is the lowest so far. Returns whether this one is, and the model is to be kept."""
-        if self.rules.keep != "best":
+        """Whether the model of this evaluation, which was noted, is the one to keep so far."""
+        rules = self.rules
+        if rules.keep == "last":
             return False
-        cost = self.rules.cost_of(metrics[self.rules.metric])
-        if not cost < self._lowest:
+        cost, limit = rules.cost_of(metrics[rules.metric]), self._lowest + self._lowest_error
+        loss = 0.0 if rules.overfit_metric is None else metrics[rules.overfit_metric]
+        if not loss <= limit:
             return False
-        self._lowest = cost
+        if not (cost < self._kept or self._kept_loss > limit):
+            return False
+        self._kept, self._kept_loss = cost, loss
         return True
 
     def spent(self, energy: float) -> str | None:
@@ -131,13 +185,25 @@ class StoppingMonitor:
 
     def snapshot(self) -> dict[str, Any]:
         """The state that a checkpoint keeps."""
-        known = {"best": self._best, "first": self._first, "lowest": self._lowest}
-        numbers = {name: value if isfinite(value) else None for name, value in known.items()}
-        return {**numbers, "best_round": self._best_round, "without": self._without}
+        numbers = {name: getattr(self, f"_{name}") for name in _REMEMBERED}
+        return {name: value if isfinite(value) else None for name, value in numbers.items()}
 
     def restore(self, snapshot: Mapping[str, Any]) -> None:
-        """Continue from a snapshot; those of earlier versions know neither the first value nor the lowest."""
-        self._best, self._first, self._lowest = (
-            inf if snapshot.get(name) is None else snapshot[name] for name in ("best", "first", "lowest")
-        )
-        self._best_round, self._without = snapshot["best_round"], snapshot["without"]
+        """Continue from a snapshot; those of earlier versions know fewer numbers."""
+        for name in _REMEMBERED:
+            if name in snapshot:
+                setattr(self, f"_{name}", inf if snapshot[name] is None else snapshot[name])
+
+
+def kept_row(rules: Stopping | None, evaluations: Mapping[str, Any]) -> int:
+    """The row of a run's evaluations that measured the model it was left with."""
+    rows = len(evaluations["round"])
+    if rules is None or rules.keep == "last":
+        return rows - 1
+    monitor, kept = StoppingMonitor(rules), 0
+    for row in range(rows):
+        metrics = {name: float(values[row]) for name, values in evaluations.items()}
+        monitor.reason(metrics, int(metrics["round"]))
+        if monitor.is_best(metrics):
+            kept = row
+    return kept

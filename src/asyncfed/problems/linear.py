@@ -16,7 +16,7 @@ from asyncfed.core.errors import ConfigError, DataError, did_you_mean
 from asyncfed.core.random import Stream
 from asyncfed.core.record import UNSET, Config
 from asyncfed.core.types import Work
-from asyncfed.kernels.losses import CLASSIFICATION_LOSSES, HINGE, loss_code, loss_slopes
+from asyncfed.kernels.losses import CLASSIFICATION_LOSSES, HINGE, loss_code, loss_slopes, loss_values
 from asyncfed.kernels.rows import check_rows
 from asyncfed.kernels.tasks import Tasks
 from asyncfed.problems.client_rows import client_rows
@@ -33,6 +33,7 @@ from asyncfed.problems.protocol import (
     PackedData,
     ProblemDescription,
 )
+from asyncfed.problems.row_losses import RowLosses
 from asyncfed.registry import declare_part
 
 if TYPE_CHECKING:
@@ -306,6 +307,18 @@ class Linear:
             sums, correct = (np.concatenate(column) for column in zip(*each, strict=True))
         some = np.where(rows > 0, rows, np.nan)
         return ClientScores(rows, sums / some, correct / some if self.model.labels else None)
+
+    def row_losses(self, params: Array, part: str) -> RowLosses:
+        """The loss of each row of a part, without penalty, under one model (p,) or each client's own (C, p)."""
+        data = self.clients if part == "training" else self.held_out[part]
+        models, features = np.asarray(params, dtype=np.float64), data.x.shape[1]
+        if models.ndim == 1:
+            margins = data.x @ models[:features] + (models[features] if self.model.fit_bias else 0.0)
+        else:
+            owner = np.repeat(np.arange(len(models)), np.diff(data.offsets))
+            margins = np.einsum("nd,nd->n", data.x, models[owner, :features])
+            margins += models[owner, features] if self.model.fit_bias else 0.0
+        return RowLosses(loss_values(self._code, margins, data.y.astype(np.float64), self._width), data.offsets)
 
     def client_losses(self, params: Array, threads: int = 1) -> Array:
         """Each client's mean loss with the penalty, shape (C,)."""

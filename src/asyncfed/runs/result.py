@@ -11,6 +11,7 @@ import numpy as np
 
 from asyncfed.core.errors import JournalError
 from asyncfed.core.record import to_json
+from asyncfed.engine.stopping import kept_row
 from asyncfed.experiment import Experiment, stored
 from asyncfed.problems.protocol import Problem
 from asyncfed.store.journal import Journal
@@ -98,13 +99,8 @@ class RecordedRun:
 
     @cached_property
     def kept(self) -> int:
-        """The row of `evaluations` that measured the model in `params`: the last, or the first of the best ones."""
-        rules = self.experiment.stopping
-        rows = len(self.evaluations["updates"])
-        if rules is None or rules.keep == "last" or rules.metric not in self.evaluations:
-            return rows - 1
-        costs = rules.cost_of(1.0) * np.asarray(self.evaluations[rules.metric], np.float64)
-        return int(np.nanargmin(costs)) if np.isfinite(costs).any() else rows - 1
+        """The row of `evaluations` that measured the model in `params`."""
+        return kept_row(self.experiment.stopping, self.evaluations)
 
     @property
     def final(self) -> dict[str, float]:

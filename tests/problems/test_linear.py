@@ -13,7 +13,7 @@ from asyncfed.core.record import ValidationError, from_plain, to_plain
 from asyncfed.core.types import Work
 from asyncfed.kernels import reference
 from asyncfed.kernels.losses import CLASSIFICATION_LOSSES, LOSS_CODES, loss_values
-from asyncfed.problems import linear
+from asyncfed.problems import sgd_tasks
 from asyncfed.problems.linear import Linear, LinearModel
 from asyncfed.problems.protocol import Jobs
 
@@ -138,7 +138,7 @@ def test_no_tasks_give_no_params():
     assert [part.shape for part in problem.local_path_moments(none)] == [(0,), (0, 5), (0,)]
 
 
-@pytest.mark.parametrize("count", [3, linear._MOST_KEPT + 1])
+@pytest.mark.parametrize("count", [3, sgd_tasks._MOST_KEPT + 1])
 def test_equal_works_train_alike_call_after_call_whether_or_not_they_are_one_object(count):
     problem = Linear(random_clients(5), "logistic")
     clients, keys = [k % 3 for k in range(count)], list(range(count))

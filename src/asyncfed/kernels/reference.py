@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from asyncfed.core.random import Stream
 from asyncfed.kernels.losses import loss_slopes, loss_values
+from asyncfed.kernels.softmax_losses import softmax_slopes, softmax_values
 
 Array = NDArray[Any]
 
@@ -49,20 +50,24 @@ def train_path(
     patience: int = 0,
     steps: int = 0,
     correction: Array | None = None,
-    loss_code: int,
+    loss_code: int = -1,
+    num_classes: int = 0,
     l2: float = 0.0,
     penalize_bias: bool = True,
     fit_bias: bool = True,
     hinge_width: float = 1.0,
 ) -> list[Array]:
-    """One client's local training, every point of it: the equation at the head of `kernels/sgd.py`, line by line."""
+    """One client's local training, every point of it: the equation at the head of `kernels/sgd.py`, line by line.
+
+    With `num_classes` above 0 the loss is the softmax of so many margins, as in `kernels/softmax.py`.
+    """
     rows = with_bias(x, fit_bias)
-    targets = np.asarray(y, dtype=np.float64)
+    targets = np.asarray(y, dtype=np.int64 if num_classes else np.float64)
     begin = np.asarray(start, dtype=np.float64)
     path = [begin]
     penalty = np.full(len(begin), float(l2))
     if fit_bias and not penalize_bias:
-        penalty[-1] = 0.0
+        penalty.reshape(max(1, num_classes), -1)[:, -1] = 0.0
     stream = Stream(int(key))
     order = list(range(len(rows)))
     losses: list[float] = []
@@ -80,9 +85,14 @@ def train_path(
                 break
             chosen = order[first : first + batch]
             params, z = path[-1], rows[chosen]
-            losses[-1] += float(loss_values(loss_code, z @ params, targets[chosen], hinge_width).sum())
-            slopes = loss_slopes(loss_code, z @ params, targets[chosen], hinge_width)
-            gradient = slopes @ z / len(chosen)
+            if num_classes:
+                margins = z @ params.reshape(num_classes, -1).T
+                losses[-1] += float(softmax_values(margins, targets[chosen]).sum())
+                gradient = (softmax_slopes(margins, targets[chosen]).T @ z).ravel() / len(chosen)
+            else:
+                losses[-1] += float(loss_values(loss_code, z @ params, targets[chosen], hinge_width).sum())
+                slopes = loss_slopes(loss_code, z @ params, targets[chosen], hinge_width)
+                gradient = slopes @ z / len(chosen)
             path.append(params - step * (gradient + penalty * params + prox * (params - begin) + shift))
     return path
 
@@ -109,6 +119,18 @@ def client_losses(
     sums = np.array([values[a:b].sum() for a, b in bounds])
     correct = np.array([int((margins[a:b] * y[a:b] > 0).sum()) for a, b in bounds])
     return sums, correct
+
+
+def softmax_client_losses(
+    x: Array, y: Array, offsets: Array, params: Array, num_classes: int, fit_bias: bool
+) -> tuple[Array, Array]:
+    """(sum of the softmax loss over each client's rows, number of its rows whose own class alone is highest)."""
+    labels = np.asarray(y, dtype=np.int64)
+    margins = with_bias(x, fit_bias) @ np.asarray(params, dtype=np.float64).reshape(num_classes, -1).T
+    values, own = softmax_values(margins, labels), margins[np.arange(len(labels)), labels]
+    right = (margins >= own[:, None]).sum(axis=1) == 1
+    bounds = list(pairwise(offsets.tolist()))
+    return np.array([values[a:b].sum() for a, b in bounds]), np.array([int(right[a:b].sum()) for a, b in bounds])
 
 
 def mix(params: Array, keep: float, payload: Array, weight: float, merged: Array) -> None:

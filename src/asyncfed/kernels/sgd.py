@@ -15,31 +15,24 @@ thread count cannot change a result.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from asyncfed.core.errors import ConfigError, DataError
-from asyncfed.kernels.rows import check_rows, frozen
+from asyncfed.core.errors import DataError
+from asyncfed.kernels.packed_training import PackedTraining
 from asyncfed.kernels.sgd_loops import train_and_follow_range, train_range
 from asyncfed.kernels.tasks import Tasks
-from asyncfed.kernels.threads import SMALL, run_split
 
 Array = NDArray[Any]
 
-_NO_PATHS = np.empty((1, 0))
-_NO_CORRECTIONS = {np.dtype(kind): np.empty((1, 0), kind) for kind in (np.float32, np.float64)}
-_NOT_COUNTED = np.empty(0, np.int64)
 
+class LocalSgd(PackedTraining):
+    """SGD on a linear model with one margin a row: see the head of this file, and `PackedTraining` for the calls."""
 
-class LocalSgd:
-    """All clients' rows and the loss, checked once: a simulation calls `train` thousands of times a second.
-
-    `x` (N, d), `y` (N,) and `offsets` (C + 1,) int64 hold the rows one client after another. No result depends on
-    `threads` in any bit.
-    """
+    plain_loop = train_range
+    full_loop = train_and_follow_range
 
     def __init__(
         self,
@@ -52,139 +45,8 @@ class LocalSgd:
         fit_bias: bool,
         hinge_width: float = 1.0,
     ) -> None:
-        check_rows(x, y)
-        self._data = (frozen(x), frozen(y), frozen(offsets))
-        self._model = (loss_code, float(l2), bool(penalize_bias), bool(fit_bias), float(hinge_width))
-        self._num_clients = len(offsets) - 1
-        self._per_epoch = float(np.diff(offsets).max(initial=0)) * x.shape[1] * 2
-        self._num_params = x.shape[1] + bool(fit_bias)
-
-    def train(
-        self,
-        start: Array,
-        tasks: Tasks,
-        threads: int = 1,
-        overwrite: bool = False,
-        corrections: Array | None = None,
-        steps_done: Array | None = None,
-    ) -> Array:
-        """The params (k, p) that task i, on client `clients[i]` from `start[i]`, arrives at.
-
-        With `overwrite`, they may take the place of `start`. `corrections` (k, p) are added to each step's gradient;
-        `steps_done` (k,) is filled with how many steps each task made.
-        """
-        params = self._checked(start, tasks, overwrite)
-        self._run(params, _NO_PATHS, tasks, threads, corrections, steps_done)
-        return params
-
-    def path_moments(
-        self,
-        start: Array,
-        tasks: Tasks,
-        threads: int = 1,
-        corrections: Array | None = None,
-        steps_done: Array | None = None,
-    ) -> tuple[Array, Array, Array]:
-        """How far the training of `train` wanders: (I (k,), Σ (y_i − y_0) (k, p), Σ |y_i − y_0|² (k,)), all float64.
-
-        The sums go over the I points y_0 … y_{I−1} from which a step is made; y_0 is the start.
-        """
-        params = self._checked(start, tasks)
-        paths = np.zeros((len(params), self._num_params + 2))
-        self._run(params, paths, tasks, threads, corrections, steps_done)
-        return paths[:, -1].copy(), np.ascontiguousarray(paths[:, :-2]), paths[:, -2].copy()
-
-    def _run(
-        self,
-        params: Array,
-        paths: Array,
-        tasks: Tasks,
-        threads: int,
-        corrections: Array | None,
-        steps_done: Array | None,
-    ) -> None:
-        x, y, offsets = self._data
-        clients, keys, work = tasks
-        model = self._model
-        train: Callable[..., int] = train_range
-        beside: tuple[Array, ...] = ()
-        done = _NOT_COUNTED
-        if not (paths is _NO_PATHS and corrections is None and steps_done is None):
-            shifts = _NO_CORRECTIONS[x.dtype] if corrections is None else self._checked_corrections(corrections, tasks)
-            done = _NOT_COUNTED if steps_done is None else _room_for_counts(steps_done, tasks)
-            train, beside = train_and_follow_range, (paths, shifts, done)
-
-        def run(first: int, last: int) -> None:
-            bad = train(x, y, offsets, first, last, params, *beside, clients, keys, work, *model)
-            if bad >= 0:
-                raise self._impossible(bad, tasks)
-
-        if threads == 1 or self._at_most(tasks) < SMALL:
-            run(0, len(params))
-        else:
-            run_split(run, self._rows_read(tasks) * x.shape[1] * 2, threads)
-        if steps_done is not None:
-            steps_done[:] = done
-
-    def _at_most(self, tasks: Tasks) -> float:
-        """Multiply-adds if every client were the largest: quickly found, and mostly enough to know."""
-        if tasks.work.shape[1] > 6:
-            return float(self._rows_read(tasks).sum() * self._data[0].shape[1] * 2)
-        epochs = float(np.max(tasks.work[:, 0], initial=0.0))
-        return float(len(tasks.clients) * self._per_epoch * epochs)
-
-    def _rows_read(self, tasks: Tasks) -> Array:
-        """The number of rows each task reads in all its steps, roughly; none for a client that is not there."""
-        offsets = self._data[2]
-        clients = np.clip(tasks.clients, 0, self._num_clients - 1)
-        rows: Array = offsets[clients + 1] - offsets[clients]
-        in_epochs = tasks.work[:, 0].astype(np.int64) * rows
-        if tasks.work.shape[1] <= 6:
-            return in_epochs
-        steps = tasks.work[:, 6].astype(np.int64)
-        return np.where(steps > 0, steps * np.minimum(tasks.work[:, 1].astype(np.int64), rows), in_epochs)
-
-    def _checked_corrections(self, corrections: Array, tasks: Tasks) -> Array:
-        needed = (len(tasks.clients), self._num_params)
-        if corrections.shape != needed:
-            raise DataError(f"corrections has shape {corrections.shape}; {needed[0]} tasks need {needed}.")
-        return np.ascontiguousarray(corrections, dtype=self._data[0].dtype)
-
-    def _checked(self, start: Array, tasks: Tasks, overwrite: bool = False) -> Array:
-        """A copy of `start` (or itself) to train in place, once nothing is found wrong with the shapes."""
-        dtype = self._data[0].dtype
-        usable = overwrite and start.dtype == dtype and start.flags.c_contiguous and start.flags.writeable
-        params = start if usable else np.array(start, dtype=dtype, order="C")
-        count = len(tasks.clients)
-        if params.shape != (count, self._num_params):
-            raise self._wrong_start(params.shape, count)
-        if tasks.keys.shape != (count,) or tasks.work.shape not in ((count, 5), (count, 6), (count, 7)):
-            raise DataError(
-                f"keys has shape {tasks.keys.shape} and work {tasks.work.shape}; {count} tasks need {(count,)} and "
-                f"{(count, 5)}, {(count, 6)} or {(count, 7)}."
-            )
-        return params
-
-    def _impossible(self, bad: int, tasks: Tasks) -> ConfigError:
-        epochs, batch = tasks.work[bad, :2]
-        return ConfigError(
-            f"task {bad} asks client {tasks.clients[bad]} for {epochs:g} epochs in batches of {batch:g}; clients "
-            f"are 0 … {self._num_clients - 1}, epochs at least 0 and a batch at least 1."
-        )
-
-    def _wrong_start(self, shape: tuple[int, ...], count: int) -> DataError:
-        d = self._data[0].shape[1]
-        bias = "and a bias" if self._num_params > d else "without a bias"
-        return DataError(
-            f"start has shape {shape}; {count} tasks of {d} features {bias} need {(count, self._num_params)}."
-        )
-
-
-def _room_for_counts(steps_done: Array, tasks: Tasks) -> Array:
-    count = len(tasks.clients)
-    if steps_done.shape != (count,):
-        raise DataError(f"steps_done has shape {steps_done.shape}; {count} tasks need {(count,)}.")
-    return np.zeros(count, np.int64)
+        model = (loss_code, float(l2), bool(penalize_bias), bool(fit_bias), float(hinge_width))
+        super().__init__(x, y, offsets, model, 1, fit_bias)
 
 
 def train_many(

@@ -116,7 +116,7 @@ def _slopes_in_place(loss: int, hinge_width: float, margins: Array, y: Array, ro
 
 
 @compiled
-def _batch_gradient(x: Array, rows: Array, slopes: Array, gradient: Array) -> None:
+def batch_gradient(x: Array, rows: Array, slopes: Array, gradient: Array) -> None:
     """The sum over the batch of slope · z, for the weights."""
     d = x.shape[1]
     size = rows.shape[0]
@@ -137,7 +137,7 @@ def _batch_gradient(x: Array, rows: Array, slopes: Array, gradient: Array) -> No
 
 
 @compiled
-def _add_gap(params: Array, start: Array, path: Array) -> None:
+def add_gap(params: Array, start: Array, path: Array) -> None:
     """Add params − start to `path`, the square of its length to the number behind it, and 1 to the last."""
     square = 0.0
     for j in range(params.shape[0]):
@@ -205,7 +205,7 @@ def _train_one(
         back = real(step * prox)
         for first in range(0, end, batch):
             if followed:
-                _add_gap(params, start, path)
+                add_gap(params, start, path)
             rows = order[first : min(first + batch, n)]
             if fit_bias:
                 bias = params[d]
@@ -213,7 +213,7 @@ def _train_one(
             if patience > 0:
                 seen += block_loss(loss, hinge_width, slopes, y[rows])
             slope_sum = _slopes_in_place(loss, hinge_width, slopes, y, rows)
-            _batch_gradient(x, rows, slopes, gradient)
+            batch_gradient(x, rows, slopes, gradient)
             scale = real(step / rows.shape[0])
             if corrected:
                 whole = real(step)

@@ -4,6 +4,7 @@ from asyncfed.problems.linear import Linear, LinearModel
 from asyncfed.problems.protocol import ClientShard, Jobs, Problem, ProblemDescription, ShardedProblem
 from asyncfed.problems.pytorch.build_torch_problem import torch_problem
 from asyncfed.problems.pytorch.tensor_clients import TensorClients
+from asyncfed.problems.softmax import Softmax, SoftmaxModel
 
 torch = torch_problem
 """The name that `torch_problem` had before; it stays."""
@@ -16,6 +17,8 @@ __all__ = [
     "Problem",
     "ProblemDescription",
     "ShardedProblem",
+    "Softmax",
+    "SoftmaxModel",
     "TensorClients",
     "torch",
     "torch_problem",

@@ -3,32 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property, lru_cache
+from functools import cached_property
 from hashlib import sha256
 from math import isfinite
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from asyncfed.core.errors import ConfigError, DataError, did_you_mean
+from asyncfed.core.errors import ConfigError, DataError
 from asyncfed.core.random import Stream
-from asyncfed.core.record import UNSET, Config
-from asyncfed.core.types import Work
+from asyncfed.core.record import Config
 from asyncfed.kernels.losses import CLASSIFICATION_LOSSES, HINGE, loss_code, loss_slopes, loss_values
-from asyncfed.kernels.rows import check_rows
-from asyncfed.kernels.tasks import Tasks
-from asyncfed.problems.client_rows import client_rows
-from asyncfed.problems.initial_params import initial_key
 from asyncfed.problems.linear_shard import LinearShard
 from asyncfed.problems.newton import newton_minimum
 from asyncfed.problems.objective import Objective
+from asyncfed.problems.packed_problem import PackedProblem
 from asyncfed.problems.protocol import (
     Array,
-    ClientScores,
-    Initialisation,
-    Jobs,
     NamedData,
     PackedData,
     ProblemDescription,
@@ -121,7 +113,7 @@ class LinearModel(Config):
 declare_part("problem", ProblemDescription, default=LinearModel)
 
 
-class Linear:
+class Linear(PackedProblem):
     """A linear model with params (w_1 … w_d, then the bias if there is one): a `Problem`.
 
     F(p) = (1/C) Σ_c (1/n_c) Σ_{i in c} f(z_i·w + b, y_i) + l2/2 · |w|²
@@ -162,16 +154,8 @@ class Linear:
             first_client_batches=first_client_batches,
         )
         self._width = 1.0 if hinge_width is None else float(hinge_width)
-        self.clients = clients
-        self.held_out = dict(held_out or {})
         self._code = loss_code(loss)
-        self._x = np.ascontiguousarray(clients.x)
-        self._y = np.ascontiguousarray(clients.y, dtype=self._x.dtype)
-        self._offsets = np.ascontiguousarray(clients.offsets, dtype=np.int64)
-        check_rows(self._x, self._y)
-        self.num_examples: NDArray[np.int64] = np.diff(self._offsets)
-        if self.num_examples.size == 0 or self.num_examples.min() < 1:
-            raise DataError("Some client has no rows, or there is no client; a mean loss needs at least one row each.")
+        super().__init__(clients, held_out)
         if loss in CLASSIFICATION_LOSSES and not np.all(np.abs(self._y) == 1):
             wrong = self._y[np.abs(self._y) != 1][0]
             raise DataError(
@@ -186,90 +170,21 @@ class Linear:
         return Linear, (self.clients, *settings, self.held_out, model.first_client_batches)
 
     @property
-    def num_clients(self) -> int:
-        """C, the number of clients."""
-        return len(self.num_examples)
-
-    @property
     def num_params(self) -> int:
         """d, and one more if there is a bias."""
         return int(self._x.shape[1]) + self.model.fit_bias
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """The data's, float32 or float64, in which the params are trained."""
-        return self._x.dtype
-
-    @property
-    def x(self) -> Array:
-        """All clients' features, (n, d)."""
-        return self._x
-
-    @property
-    def y(self) -> Array:
-        """All clients' targets, (n,)."""
-        return self._y
-
-    @property
-    def offsets(self) -> Array:
-        """Client c owns rows `offsets[c]` up to `offsets[c + 1]`."""
-        return self._offsets
-
-    def init(self, seed: int, client: int | None = None, how: Initialisation = "zeros") -> Array:
-        """Zeros, or as PyTorch's Linear layer: weights and bias uniform within ±1/√d, each client its own draw."""
-        if how == "zeros":
-            return np.zeros(self.num_params, self.dtype)
-        if how != "torch":
-            raise ConfigError(f'how is "{how}". {did_you_mean(how, ("zeros", "torch"))}')
-        bound = self._x.shape[1] ** -0.5
-        generator = np.random.Generator(np.random.Philox(key=initial_key(seed, client)))
-        return generator.uniform(-bound, bound, self.num_params).astype(self.dtype)
-
-    def local_train(self, params: Array, client: int, work: Work, key: int) -> Array:
-        """The client's params after its local work, by the kernel of `kernels/sgd.py`."""
-        trained: Array = self.local_train_many(Jobs(np.asarray(params)[None], [client], [work], [key]))[0]
-        return trained
-
-    def local_train_many(self, jobs: Jobs, threads: int = 1) -> Array:
-        """k independent trainings in one call, to the last bit the same as one by one, whatever `threads`."""
-        tasks = _tasks(jobs.clients, jobs.works, jobs.keys)
-        return self._sgd.train(jobs.starts, tasks, threads, jobs.overwrite, jobs.corrections, jobs.steps_done)
-
-    def local_path_moments(self, jobs: Jobs, threads: int = 1) -> tuple[Array, Array, Array]:
-        """(I, Σ (y_i − y_0), Σ |y_i − y_0|²) of each training of `local_train_many`, i = 0 … I−1, in float64."""
-        tasks = _tasks(jobs.clients, jobs.works, jobs.keys)
-        return self._sgd.path_moments(jobs.starts, tasks, threads, jobs.corrections, jobs.steps_done)
 
     def shard(self, client: int) -> LinearShard:
         """This client's part of the problem, with a copy of its own rows and of no other's."""
         return LinearShard(self.model, *self._rows_of(client))
 
-    def evaluate(self, params: Array, threads: int = 1) -> dict[str, float]:
-        """`objective`, `pooled_loss`, `first_client_loss`, and for labels `accuracy` and `pooled_accuracy`.
+    def _more_measurements(self, params: Array) -> dict[str, float]:
+        """`first_client_loss`, the published scripts' server loss.
 
-        Of held-out rows, `validation_loss` and `test_loss`: the mean over clients of each one's mean, without penalty;
-        for labels also `validation_accuracy` and `test_accuracy`.
-
-        `first_client_loss` is the published scripts' server loss: on client 0, the mean over its batches of 32 rows of
-        each batch's mean loss, without the penalty. Here the rows are in stored order; `random_measurements` shuffles.
+        On client 0, the mean over its batches of 32 rows of each batch's mean loss, without the penalty. Here the rows
+        are in stored order; `random_measurements` shuffles.
         """
-        sums, correct = self._sums(self._x, self._y, self._offsets, params, threads)
-        penalty = self._penalty_value(params)
-        rows = len(self._y)
-        measured = {
-            "objective": float(np.mean(sums / self.num_examples)) + penalty,
-            "pooled_loss": float(np.sum(sums)) / rows + penalty,
-            "first_client_loss": self._first_client_loss(params),
-        }
-        if self.model.loss in CLASSIFICATION_LOSSES:
-            measured["accuracy"] = float(np.mean(correct / self.num_examples))
-            measured["pooled_accuracy"] = float(np.sum(correct)) / rows
-        for part in self.held_out:
-            scores = self.client_scores(params, part, threads)
-            measured[f"{part}_loss"] = float(np.mean(scores.loss[scores.rows > 0]))
-            if scores.accuracy is not None:
-                measured[f"{part}_accuracy"] = float(np.mean(scores.accuracy[scores.rows > 0]))
-        return measured
+        return {"first_client_loss": self._first_client_loss(params)}
 
     def random_measurements(self, params: Array, key: int) -> dict[str, float]:
         """`first_client_loss` over batches drawn by `key`, if the model has them reshuffled; otherwise nothing."""
@@ -278,35 +193,6 @@ class Linear:
         order = list(range(int(self.num_examples[0])))
         Stream(key).shuffle(order)
         return {"first_client_loss": self._first_client_loss(params, order)}
-
-    @property
-    def parts(self) -> tuple[str, ...]:
-        """`training`, and the names of what is held out."""
-        return ("training", *self.held_out)
-
-    @property
-    def client_names(self) -> tuple[str, ...]:
-        """What the clients are called; empty if they have only numbers."""
-        return self.clients.names
-
-    def client_scores(self, params: Array, part: str, threads: int = 1) -> ClientScores:
-        """A model (p,), or each client's own (C, p), measured on each client's rows of a part.
-
-        Args:
-            params: one model for all clients, or one for each.
-            part: "training", or the name of a held-out part.
-            threads: threads to compute with, 1 or more; the result does not depend on it.
-        """
-        data = self.clients if part == "training" else self.held_out[part]
-        rows = np.diff(data.offsets)
-        if np.ndim(params) == 1:
-            sums, correct = self._sums(data.x, data.y, data.offsets, params, threads)
-        else:
-            bounds = zip(data.offsets[:-1], data.offsets[1:], params, strict=True)
-            each = [self._sums(data.x, data.y, np.array([a, b]), own) for a, b, own in bounds]
-            sums, correct = (np.concatenate(column) for column in zip(*each, strict=True))
-        some = np.where(rows > 0, rows, np.nan)
-        return ClientScores(rows, sums / some, correct / some if self.model.labels else None)
 
     def row_losses(self, params: Array, part: str) -> RowLosses:
         """The loss of each row of a part, without penalty, under one model (p,) or each client's own (C, p)."""
@@ -319,17 +205,6 @@ class Linear:
             margins = np.einsum("nd,nd->n", data.x, models[owner, :features])
             margins += models[owner, features] if self.model.fit_bias else 0.0
         return RowLosses(loss_values(self._code, margins, data.y.astype(np.float64), self._width), data.offsets)
-
-    def client_losses(self, params: Array, threads: int = 1) -> Array:
-        """Each client's mean loss with the penalty, shape (C,)."""
-        sums, _ = self._sums(self._x, self._y, self._offsets, params, threads)
-        return sums / self.num_examples + self._penalty_value(params)
-
-    def client_loss(self, params: Array, client: int) -> float:
-        """One client's mean loss with the penalty."""
-        x, y = self._rows_of(client)
-        sums, _ = self._sums(x, y, np.array([0, len(y)]), params)
-        return float(sums[0]) / len(y) + self._penalty_value(params)
 
     def gradient(self, params: Array, client: int) -> Array:
         """The gradient of `client_loss` over all the client's rows, in double precision."""
@@ -393,6 +268,10 @@ class Linear:
         bias_held = self.model.penalize_bias or not self.model.fit_bias
         return bias_held or bool(targets.min() < targets.max())
 
+    @property
+    def _has_classes(self) -> bool:
+        return self.model.labels
+
     @cached_property
     def _penalty(self) -> Array:
         """The L2 weight of each param."""
@@ -421,11 +300,6 @@ class Linear:
         """Of rows `offsets[i]` up to `offsets[i + 1]`: the sum of their losses and the number of right answers."""
         return self._client_sums(x, y, offsets, params, self._code, threads, self._width)
 
-    def _penalty_value(self, params: Array) -> float:
-        if self.model.l2 == 0:
-            return 0.0
-        return 0.5 * float(np.sum(self._penalty * np.asarray(params, dtype=np.float64) ** 2))
-
     def _first_client_loss(self, params: Array, order: Sequence[int] | None = None) -> float:
         x, y = self._rows_of(0)
         if order is not None:
@@ -433,46 +307,3 @@ class Linear:
         batches = np.append(np.arange(0, len(y), _PUBLISHED_BATCH), len(y))
         sums, _ = self._sums(x, y, batches, params)
         return float(np.mean(sums / np.diff(batches)))
-
-    def _rows_of(self, client: int) -> tuple[Array, Array]:
-        rows = client_rows(self._offsets, client)
-        return self._x[rows], self._y[rows]
-
-
-def _tasks(clients: Sequence[int], works: Sequence[Work], keys: Sequence[int]) -> Tasks:
-    """The tasks as the kernel's arrays."""
-    count = len(clients)
-    if len(works) != count:
-        raise ConfigError(f"There are {count} clients but {len(works)} works; each task needs one of each.")
-    if 0 < count <= _MOST_KEPT and works.count(works[0]) == count:
-        work = _same_work(works[0], count)
-    elif any(each.patience is not UNSET or each.steps is not UNSET for each in works):
-        work = np.array([_all_numbers(each) for each in works], dtype=np.float64)
-    else:
-        work = np.array([_task_numbers(each) for each in works], dtype=np.float64).reshape(count, 5)
-    return Tasks(np.array(clients, dtype=np.int64), np.array(keys, dtype=np.uint64), work)
-
-
-def _task_numbers(work: Work) -> Any:
-    if work.momentum:
-        raise ConfigError(
-            f"work.momentum is {work.momentum}, but linear problems are trained by plain SGD. Leave momentum out, or "
-            "write the model as a PyTorch module: af.problems.torch_problem(...)."
-        )
-    return _work_numbers(work)
-
-
-@lru_cache(maxsize=64)
-def _same_work(work: Work, count: int) -> Array:
-    """`count` equal rows. A simulation needs the same few thousands of times a second."""
-    plain = work.patience is UNSET and work.steps is UNSET
-    numbers = _task_numbers(work) if plain else _all_numbers(work)
-    rows = np.empty((count, len(numbers)))
-    rows[:] = numbers
-    return rows
-
-
-def _all_numbers(work: Work) -> tuple[float, ...]:
-    """The numbers of a task, with its patience and its steps, 0 for none."""
-    ends = (0.0 if end is UNSET else float(end) for end in (work.patience, work.steps))
-    return (*_task_numbers(work), *ends)

@@ -1,18 +1,15 @@
-"""One client's part of a linear problem."""
+"""One client's part of a problem that a model linear in its features describes."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from asyncfed.problems.one_client import OneClient
-from asyncfed.problems.protocol import Array
-
-if TYPE_CHECKING:  # it imports this module
-    from asyncfed.problems.linear import LinearModel
+from asyncfed.problems.protocol import Array, ProblemDescription
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,15 +31,15 @@ class OwnRows:
 
 
 class LinearShard(OneClient):
-    """A linear model and one client's rows: a `ClientShard`. The rows are copied, so that nothing else is held.
+    """A linear or softmax model and one client's rows: a `ClientShard`. The rows are copied, so nothing else is held.
 
     Args:
-        model: the linear model.
+        model: the model; a softmax model has to say how many classes there are.
         x: the client's features, (n, d).
         y: its targets, (n,).
     """
 
-    def __init__(self, model: LinearModel, x: Array, y: Array) -> None:
+    def __init__(self, model: ProblemDescription, x: Array, y: Array) -> None:
         self.model = model
         self.rows = OwnRows(x.copy(), y.copy())
         self._alone = model.build(self.rows)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +28,17 @@ _EASY_WIDTH = 2.0
 _ROUNDING = 1e-13
 
 
-def newton_minimum(objective: Objective) -> Array:
+class Minimisable(Protocol):
+    """A convex function of params (p,), with the L2 weight of each param in `penalty`."""
+
+    @property
+    def penalty(self) -> Array: ...
+    def value_and_gradient(self, params: Array) -> tuple[float, Array]: ...
+    def hessian(self, params: Array) -> Array: ...
+    def hessian_product(self, params: Array) -> Callable[[Array], Array]: ...
+
+
+def newton_minimum(objective: Minimisable) -> Array:
     """The minimiser reached from zero; of several, for a quadratic objective, the one of least norm.
 
     p ← p − t H⁻¹ ∇F with t = 1, ½, ¼, … until F falls enough. It ends when the gradient is a rounding error of the
@@ -36,15 +47,20 @@ def newton_minimum(objective: Objective) -> Array:
     minimisers lie near each other.
     """
     params = np.zeros(len(objective.penalty))
-    if objective.loss_code != HUBER_HINGE:
+    if not _is_huber(objective):
         return _descend(objective, params)
+    assert isinstance(objective, Objective)
     halvings = max(0, int(np.ceil(np.log2(_EASY_WIDTH / objective.hinge_width))))
     for width in objective.hinge_width * 2.0 ** np.arange(halvings, -1, -1):
         params = _descend(replace(objective, hinge_width=float(width)), params)
     return params
 
 
-def _descend(objective: Objective, params: Array) -> Array:
+def _is_huber(objective: Minimisable) -> bool:
+    return isinstance(objective, Objective) and objective.loss_code == HUBER_HINGE
+
+
+def _descend(objective: Minimisable, params: Array) -> Array:
     """The minimiser reached from `params`."""
     value, gradient = objective.value_and_gradient(params)
     at_zero = objective.value_and_gradient(np.zeros_like(params))[1] if params.any() else gradient
@@ -66,7 +82,7 @@ def _descend(objective: Objective, params: Array) -> Array:
 
 
 def _line_search(
-    objective: Objective, params: Array, value: float, gradient: Array
+    objective: Minimisable, params: Array, value: float, gradient: Array
 ) -> tuple[Array, float, Array] | None:
     """The next (params, value, gradient), or None where no step is an improvement."""
     direction = _newton_direction(objective, params, gradient)
@@ -80,7 +96,7 @@ def _line_search(
         falls = new_value < value and new_value <= value + _SUFFICIENT_DECREASE * length * promised
         # Next to the minimum the value's rounding hides its fall; there, halving the gradient is the measure.
         flattens = np.linalg.norm(new_gradient) < 0.5 * np.linalg.norm(gradient)
-        if objective.loss_code == HUBER_HINGE:  # whose gradient may be short in many places
+        if _is_huber(objective):  # whose gradient may be short in many places
             flattens = flattens and new_value <= value + _ROUNDING * abs(value)
         if falls or flattens:
             return candidate, new_value, new_gradient
@@ -88,11 +104,11 @@ def _line_search(
     return None
 
 
-def _newton_direction(objective: Objective, params: Array, gradient: Array) -> Array | None:
+def _newton_direction(objective: Minimisable, params: Array, gradient: Array) -> Array | None:
     """−(H + damping)⁻¹ ∇F, or None where H is not finite."""
     steepness = float(np.linalg.norm(gradient))
     # Where every row is on the Huber hinge's straight part the Hessian is flat, yet the way down is long.
-    damping = _DAMPING * steepness if objective.loss_code == HUBER_HINGE else 0.0
+    damping = _DAMPING * steepness if _is_huber(objective) else 0.0
     if len(params) > _MOST_PARAMS_WITH_A_HESSIAN:
         product = objective.hessian_product(params)
         # Far from the minimum a rough direction will do; next to it each step should gain six digits.

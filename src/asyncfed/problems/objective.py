@@ -118,13 +118,17 @@ class Objective:
             yield first, min(first + rows_at_once, count)
 
     def _row_weights(self, first: int, last: int) -> Array:
-        """a_c / n_c of each row's client c."""
-        sizes = np.diff(self.offsets)
-        low = int(np.searchsorted(self.offsets, first, side="right")) - 1
-        high = int(np.searchsorted(self.offsets, last, side="left"))
-        counts = np.diff(np.clip(self.offsets[low : high + 1], first, last))
-        if self.client_weights is None:
-            weights = 1.0 / (len(sizes) * sizes[low:high])
-        else:
-            weights = np.asarray(self.client_weights, dtype=np.float64)[low:high] / sizes[low:high]
-        return np.repeat(weights, counts)
+        return row_weights(self.offsets, self.client_weights, first, last)
+
+
+def row_weights(offsets: Array, client_weights: Array | None, first: int, last: int) -> Array:
+    """a_c / n_c of rows `first` up to `last`, c being each row's client and a_c = 1/C if no weights are given."""
+    sizes = np.diff(offsets)
+    low = int(np.searchsorted(offsets, first, side="right")) - 1
+    high = int(np.searchsorted(offsets, last, side="left"))
+    counts = np.diff(np.clip(offsets[low : high + 1], first, last))
+    if client_weights is None:
+        weights = 1.0 / (len(sizes) * sizes[low:high])
+    else:
+        weights = np.asarray(client_weights, dtype=np.float64)[low:high] / sizes[low:high]
+    return np.repeat(weights, counts)

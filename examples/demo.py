@@ -84,7 +84,7 @@ def findings(comparison: Comparison) -> list[str]:
 
 
 def written_report(comparison: Comparison, verdict: str) -> str:
-    head = ["strategy", "final objective", "rounds", "time", "bytes", "energy", "x faster"]
+    head = ["strategy", "final objective", "rounds", "virtual time", "bytes", "energy", "x faster"]
     rows = [head, ["---"] * len(head), *(comparison_row(comparison, label, BASELINE) for label in comparison.labels)]
     table = "\n".join(f"| {' | '.join(row)} |" for row in rows)
     ratios = "\n".join(f"- {line}" for line in findings(comparison))
@@ -93,7 +93,8 @@ def written_report(comparison: Comparison, verdict: str) -> str:
 {INTRODUCTION}
 
 {len(comparison.seeds)} seeds, each with the same data, split and devices for all strategies. Clients' data: {verdict}.
-Costs are those of reaching an objective of {comparison.target:.3g}, which every run that did not diverge reached.
+Costs are those of making 95 % of the progress of the best strategy with the seed: an objective of about
+{comparison.target:.3g}.
 
 {table}
 

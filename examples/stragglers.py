@@ -30,7 +30,7 @@ experiment = af.presets.regression(num_clients=8, delays=Delays(trace=str(log)),
 work = af.Work(epochs=20, batch_size=32, learning_rate=0.001)
 names = ("sync", "afl", "afl_mixing", "fedasync", "fedbuff")
 comparison = af.compare(
-    experiment, {n: strategy_named(n, 4, work, af.ConstantRate()) for n in names}, range(3), workers=1
+    experiment, {n: strategy_named(n, 4, work, af.ConstantRate()) for n in names}, range(3), target=0.06, workers=1
 )
 
 print(f"to reach an objective of {comparison.target:.3g}, mean of {len(comparison.seeds)} seeds")

@@ -4,11 +4,13 @@ import numpy as np
 import pytest
 
 from asyncfed import presets
-from asyncfed.analysis.comparison import SLACK, Comparison, Outcome, compare
+from asyncfed.analysis.comparison import Comparison, compare
+from asyncfed.analysis.comparison_runs import Outcome, ProblemMemory
 from asyncfed.analysis.statistics import geometric_interval
 from asyncfed.core.errors import ConfigError
 from asyncfed.core.record import replace
 from asyncfed.core.types import Work
+from asyncfed.data import Holdout, PaperRegression
 from asyncfed.delays import heavy_tailed
 from asyncfed.engine.evaluation import Evaluation
 
@@ -67,18 +69,44 @@ TWO_SEEDS = [
 # ---- what is derived -----------------------------------------------------------------------------------------
 
 
-def test_default_target_is_one_that_all_runs_reached():
+def test_the_default_target_is_most_of_the_progress_of_the_best_run_with_the_seed():
     comparison = made(TWO_SEEDS)
-    assert comparison.target == pytest.approx(SLACK * 1.0)
-    assert all(np.isfinite(comparison.time_to_target(label, "round")).all() for label in comparison.labels)
+    assert comparison.targets == {0: pytest.approx(9 - 0.95 * 8), 1: pytest.approx(9 - 0.95 * 8.5)}
+    assert comparison.target == pytest.approx(np.mean(list(comparison.targets.values())))
+    assert comparison.time_to_target("fast", "round").tolist() == [1, 2]
+    assert comparison.time_to_target("slow", "round")[0] == 2
+    assert comparison.notes == ("slow did not reach the target with seed 1",)
 
 
 def test_diverged_runs_do_not_set_the_target_and_never_reach_it():
     gone = outcome("gone", 0, [9, 0.1, 1e12], [0, 1, 2], verdict="diverged")
     comparison = made([outcome("fine", 0, [9, 2], [0, 1]), gone])
-    assert comparison.target == pytest.approx(SLACK * 2)
+    assert comparison.target == pytest.approx(9 - 0.95 * 7)
     assert np.isnan(comparison.time_to_target("gone", "elapsed")).all()
+    assert "gone diverged with seed 0; try a smaller learning rate" in comparison.notes
     assert np.isnan(made([gone]).target)
+
+
+def test_a_run_that_never_improves_has_no_target_and_it_is_said():
+    comparison = made([outcome("flat", 0, [9, 9, 10], [0, 1, 2]), outcome("flat", 1, [9, 8, np.nan], [0, 1, 2])])
+    assert np.isnan(comparison.targets[0])
+    assert comparison.target == comparison.targets[1] == pytest.approx(8.05)
+    assert comparison.notes == ("no run improved on its start with seed 0, so there was no target",)
+
+
+def test_an_accuracy_is_to_rise():
+    run = replace_evaluations(TWO_SEEDS[0], test_accuracy=np.array([0.5, 0.8, 0.9]))
+    comparison = Comparison("made up", ("slow",), (0,), {"slow": {0: run}}, metric="test_accuracy")
+    assert comparison.target == pytest.approx(0.88)
+    assert comparison.time_to_target("slow", "elapsed").tolist() == [20]
+    asked = Comparison("made up", ("slow",), (0,), {"slow": {0: run}}, 0.75, "test_accuracy")
+    assert asked.time_to_target("slow", "elapsed").tolist() == [10]
+
+
+def test_the_kept_model_is_the_final_one():
+    kept = {name: getattr(TWO_SEEDS[0], name) for name in Outcome.__dataclass_fields__}
+    assert TWO_SEEDS[0].final("objective") == 1
+    assert Outcome(**{**kept, "kept": 1}).final("objective") == 4
 
 
 @pytest.mark.parametrize(
@@ -112,8 +140,10 @@ def test_seeds_that_missed_the_target_are_left_out_and_counted():
 
 
 def test_a_target_reached_before_training_gives_no_ratio():
-    ratio = made(TWO_SEEDS, target=100.0).ratio("slow", "fast", "elapsed")
+    comparison = made(TWO_SEEDS, target=100.0)
+    ratio = comparison.ratio("slow", "fast", "elapsed")
     assert (ratio.n, ratio.left_out) == (0, 2)
+    assert comparison.notes == ("the target is met before training with seeds 0, 1; ask for a harder one",)
 
 
 def test_an_evaluation_within_a_round_gets_its_share_of_the_cost():
@@ -187,6 +217,36 @@ def test_a_diverged_run_is_a_result():
     assert comparison.runs["wild"][0].verdict == "diverged"
     assert comparison.ratio("wild", "sync", "round").left_out == 1
     assert np.isfinite(comparison.target)
+
+
+def test_the_metric_is_the_validation_loss_where_rows_are_held_out():
+    experiment = replace(brief(), holdout=Holdout())
+    comparison = compare(experiment, strategies(), [0], workers=1)
+    assert comparison.metric == "validation_loss"
+    assert {"test_loss", "objective"} <= set(comparison.measured)
+    assert compare(experiment, strategies("afl"), [0], workers=1, metric="distance").metric == "distance"
+    assert compare(brief(), strategies("afl"), [0], workers=1).metric == "objective"
+
+
+def test_data_are_prepared_once_for_all_runs_of_a_seed():
+    made = []
+
+    class Counted(PaperRegression, tag="counted_in_a_test"):
+        def prepare(self, request):
+            made.append(request.seed)
+            return super().prepare(request)
+
+    experiment = replace(brief(), data=Counted())
+    prepared = experiment.prepare_data()
+    compare(experiment, strategies("afl", "sync", "fedbuff"), [0, 1], workers=1, prepared=prepared)
+    assert made == [0, 1]
+
+
+def test_the_last_problem_is_kept_until_another_is_needed():
+    memory = ProblemMemory()
+    one = memory.of(brief())
+    assert memory.of(replace(brief(7), strategy=strategies("sync")["sync"])) is one
+    assert memory.of(replace(brief(), seed=1)) is not one
 
 
 class Broken:
@@ -278,6 +338,8 @@ def short_lived():
         ({"seeds": [1, 2, 1]}, "hold a number twice"),
         ({"workers": 0}, "workers is 0; it must be at least 1"),
         ({"target": 0.0}, "target is 0.0; the objective to reach must be positive"),
+        ({"metric": "objectiv"}, 'no metric "objectiv". Did you mean "objective"'),
+        ({"metric": "test_loss"}, 'no metric "test_loss".*Hold rows out'),
         ({"strategies": {"crowd": presets.regression(num_clients=99).strategy}}, 'strategy "crowd": .*49'),
     ],
 )

@@ -2,78 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from asyncfed.analysis.evaluation_axis import axis_positions
+from asyncfed.analysis.comparison_runs import Outcome, Watcher, do_tasks, plan_tasks, problem_memory
+from asyncfed.analysis.comparison_target import check_target, choose_metric, is_met, progress_target
 from asyncfed.analysis.protocols import Axis, Ratio, check_label
 from asyncfed.analysis.statistics import geometric_interval
-from asyncfed.core.errors import AsyncFedError, ConfigError
-from asyncfed.core.record import replace
+from asyncfed.core.errors import ConfigError
 from asyncfed.experiment import Experiment
-from asyncfed.problems.protocol import Problem
-from asyncfed.runs.cores import usable_cores
-from asyncfed.runs.process_pool import check_portable, open_pool
-from asyncfed.runs.simulate import simulate
 from asyncfed.strategies.protocol import Strategy
 
 if TYPE_CHECKING:
     from asyncfed.data.data_source import PreparedData
-
-SLACK = 1.1
-"""What the default target allows on the worst run's best objective, so that noise does not decide who gets there."""
-
-ADVICE = (
-    'Call compare under `if __name__ == "__main__":`, define strategies of your own in a module that can be imported, '
-    "and check that memory suffices; workers=1 needs none of this."
-)
-
-Watcher = Callable[[int, int, str, int], None]
-
-
-@dataclass(frozen=True, eq=False)
-class Outcome:
-    """The results of one run of a comparison.
-
-    Args:
-        label: the strategy's name in the comparison.
-        seed: the seed of the run.
-        verdict: how it ended: "finished" or "diverged".
-        reason: why it ended, in words.
-        evaluations: what was measured, an array for each column, as in `Run.evaluations`.
-        rounds: the ledger of the rounds, an array for each column, as in `Run.rounds`.
-        participation: each client's number of merged updates, shape (C,).
-        sha256: digests of the journal and of the final model, in hex.
-    """
-
-    label: str
-    seed: int
-    verdict: str
-    reason: str
-    evaluations: Mapping[str, np.ndarray]
-    rounds: Mapping[str, np.ndarray]
-    participation: np.ndarray
-    sha256: Mapping[str, str]
-
-    @property
-    def objective(self) -> np.ndarray:
-        """The objective at each evaluation."""
-        return self.evaluations["objective"]
-
-    def positions(self, axis: Axis) -> np.ndarray:
-        """Where each evaluation lies: its round, virtual seconds, bytes (down and up), or joules since the start."""
-        return axis_positions(axis, self.evaluations, self.rounds)
-
-    def cost_of(self, target: float, axis: Axis) -> float:
-        """The place of the first evaluation at or below `target`; NaN if there is none, or if the run diverged."""
-        reached = np.flatnonzero(self.objective <= target)
-        if self.verdict == "diverged" or not len(reached):
-            return float("nan")
-        return float(self.positions(axis)[reached[0]])
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +30,8 @@ class Comparison:
         labels: the strategies' names, in the order given.
         seeds: the seeds, in the order given; runs with the same seed are pairs.
         runs: the outcomes: `runs[label][seed]`.
-        asked_target: the objective to reach, if one was given; see `target`.
+        asked_target: the value of the metric to reach, if one was given; see `targets`.
+        metric: what is compared: a column of `Run.evaluations`. Accuracies are to rise, everything else is to fall.
 
     >>> from asyncfed import presets
     >>> base = presets.regression(rounds=30)
@@ -100,23 +46,71 @@ class Comparison:
     seeds: tuple[int, ...]
     runs: Mapping[str, Mapping[int, Outcome]]
     asked_target: float | None = None
+    metric: str = "objective"
 
     @cached_property
-    def target(self) -> float:
-        """The objective to reach: as asked, or else `SLACK * max over runs of its best objective`.
+    def targets(self) -> Mapping[int, float]:
+        """The value of the metric to reach with each seed: as asked, or else 95 % of the progress of the best run.
 
-        The default is a level that every run that did not diverge has reached, so no strategy is judged by runs it
-        never completed. NaN if all runs diverged.
+        `start - 0.95 (start - best)`, where `best` is the best value that any run with this seed reached that did not
+        diverge. NaN if none was ever better than at its start.
         """
         if self.asked_target is not None:
-            return self.asked_target
-        best = [float(np.nanmin(o.objective)) for o in self._outcomes() if o.verdict != "diverged"]
-        return SLACK * max(best) if best else float("nan")
+            return dict.fromkeys(self.seeds, self.asked_target)
+        return {
+            seed: progress_target(
+                self.metric, [run.values(self.metric) for run in self._of_seed(seed) if run.verdict != "diverged"]
+            )
+            for seed in self.seeds
+        }
+
+    @property
+    def target(self) -> float:
+        """The mean of `targets`; NaN if there is none."""
+        known = [value for value in self.targets.values() if np.isfinite(value)]
+        return float(np.mean(known)) if known else float("nan")
+
+    @property
+    def measured(self) -> tuple[str, ...]:
+        """What was measured in all runs, by name."""
+        return tuple(
+            name
+            for name in self.runs[self.labels[0]][self.seeds[0]].evaluations
+            if all(name in run.evaluations for of_seed in self.runs.values() for run in of_seed.values())
+        )
+
+    @cached_property
+    def notes(self) -> tuple[str, ...]:
+        """Sentences about runs that could not be compared, and why."""
+        notes = []
+        no_target = [seed for seed in self.seeds if not np.isfinite(self.targets[seed])]
+        if no_target:
+            notes.append(f"no run improved on its start with {_seeds(no_target)}, so there was no target")
+        early = [
+            seed
+            for seed in self.seeds
+            if any(_starts_at(run, self.metric, self.targets[seed]) for run in self._of_seed(seed))
+        ]
+        if early:
+            notes.append(f"the target is met before training with {_seeds(early)}; ask for a harder one")
+        for label in self.labels:
+            gone = [seed for seed in self.seeds if self.runs[label][seed].verdict == "diverged"]
+            if gone:
+                notes.append(f"{label} diverged with {_seeds(gone)}; try a smaller learning rate")
+            cost = self.time_to_target(label, "round")
+            missed = [
+                seed
+                for seed, value in zip(self.seeds, cost, strict=True)
+                if not np.isfinite(value) and seed not in (*gone, *no_target)
+            ]
+            if missed:
+                notes.append(f"{label} did not reach the target with {_seeds(missed)}")
+        return tuple(notes)
 
     def time_to_target(self, label: str, axis: Axis) -> np.ndarray:
         """What it took to reach the target, seed by seed; NaN where it was never reached."""
         check_label(label, self.labels)
-        return np.array([self.runs[label][seed].cost_of(self.target, axis) for seed in self.seeds])
+        return np.array([self.runs[label][seed].cost_of(self.targets[seed], axis, self.metric) for seed in self.seeds])
 
     def paired_ratios(self, label: str, baseline: str, axis: Axis) -> np.ndarray:
         """The cost of `label` over that of `baseline`, seed by seed; NaN where either never reached the target.
@@ -135,9 +129,17 @@ class Comparison:
         found = geometric_interval(ratios)
         return Ratio(found.mean, found.low, found.high, found.n, len(ratios) - found.n)
 
-    def _outcomes(self) -> Iterator[Outcome]:
-        for of_seed in self.runs.values():
-            yield from of_seed.values()
+    def _of_seed(self, seed: int) -> Iterator[Outcome]:
+        for label in self.labels:
+            yield self.runs[label][seed]
+
+
+def _starts_at(run: Outcome, metric: str, target: float) -> bool:
+    return bool(is_met(metric, run.values(metric)[:1], target).any())
+
+
+def _seeds(numbers: Sequence[int]) -> str:
+    return f"seed{'s'[: len(numbers) > 1]} {', '.join(map(str, numbers))}"
 
 
 def compare(
@@ -145,9 +147,10 @@ def compare(
     strategies: Mapping[str, Strategy],
     seeds: Sequence[int],
     *,
+    metric: str | None = None,
+    target: float | None = None,
     prepared: PreparedData | None = None,
     workers: int | None = None,
-    target: float | None = None,
     watch: Watcher | None = None,
 ) -> Comparison:
     """Run every strategy with every seed. Runs with the same seed share data, split and devices: they are pairs.
@@ -160,10 +163,13 @@ def compare(
         strategies: what is compared, by a name of your choice; at least one. Your own strategies must be defined in a
             module if there is more than one worker.
         seeds: whole numbers ≥ 0, each once; at least two for confidence intervals.
+        metric: what is compared, such as `validation_loss`, `test_accuracy` or `objective` (default: `validation_loss`
+            where rows are held out, else `objective`). Accuracies are to rise, everything else is to fall.
+        target: the value of the metric to reach, above 0; an accuracy is at most 1 (default: 95 % of the way from the
+            start to the best value of any strategy, seed by seed; see `Comparison.targets`).
         prepared: the experiment's data, for its own seed, if `experiment.prepare_data()` has prepared them already.
         workers: processes, at least 1 (default: one per usable core). They change the speed and nothing else; 1 works
             in this process.
-        target: the objective to reach, above 0 (default: a level that every run reached; see `Comparison.target`).
         watch: called after each run as `watch(done, total, label, seed)`.
 
     Returns:
@@ -175,123 +181,25 @@ def compare(
     >>> compare(base, both, seeds=[0, 1], workers=1).labels
     ('afl', 'sync')
     """
-    if target is not None and not target > 0:
-        raise ConfigError(f"target is {target}; the objective to reach must be positive.")
     if workers is not None and workers < 1:
         raise ConfigError(f"workers is {workers}; it must be at least 1.")
     if prepared is not None:
-        _problems.keep(experiment, experiment.problem(prepared))
+        problem_memory.keep(experiment, experiment.problem(prepared))
     try:
-        done = _all_outcomes(_tasks(experiment, strategies, seeds), workers, watch)
+        tasks = plan_tasks(experiment, strategies, seeds)
+        chosen = choose_metric(_measured_names(experiment, metric), metric)
+        if target is not None:
+            check_target(chosen, target)
+        done = do_tasks(tasks, workers, watch)
     finally:
-        _problems.forget()
+        problem_memory.forget()
     runs = {label: {seed: done[label, seed] for seed in seeds} for label in strategies}
-    return Comparison(experiment.name, tuple(strategies), tuple(seeds), runs, target)
+    return Comparison(experiment.name, tuple(strategies), tuple(seeds), runs, target, chosen)
 
 
-# ---- the runs to be done ---------------------------------------------------------------------------------------
-
-
-def _all_outcomes(
-    tasks: Sequence[Task], workers: int | None, watch: Watcher | None
-) -> Mapping[tuple[str, int], Outcome]:
-    """Do the runs, by strategy and seed."""
-    count = min(usable_cores() if workers is None else workers, len(tasks))
-    if count > 1:
-        for task in tasks:
-            check_portable(task, str(task), "Define the strategy at the top of a module, or compare with workers=1.")
-    done: dict[tuple[str, int], Outcome] = {}
-    with open_pool(count, ADVICE) as pool:
-        jobs = {pool.submit(_outcome, task): task for task in tasks}
-        for job in pool.finished(jobs):
-            task = jobs[job]
-            try:
-                done[task.label, task.experiment.seed] = job.result()
-            except Exception as error:
-                raise _named(error, task) from error
-            if watch is not None:
-                watch(len(done), len(tasks), task.label, task.experiment.seed)
-    return done
-
-
-class Task(NamedTuple):
-    """One run of a comparison."""
-
-    label: str
-    experiment: Experiment
-
-    def __str__(self) -> str:
-        return f'strategy "{self.label}", seed {self.experiment.seed}'
-
-
-def _tasks(experiment: Experiment, strategies: Mapping[str, Strategy], seeds: Sequence[int]) -> list[Task]:
-    if not strategies:
-        raise ConfigError("there are no strategies to compare; give at least one, as {label: strategy}.")
-    if not seeds:
-        raise ConfigError("there are no seeds; give at least one, and at least two for confidence intervals.")
-    if len(set(seeds)) != len(seeds):
-        raise ConfigError(f"seeds {list(seeds)} hold a number twice; the same seed is the same run, so name each once.")
-    num_clients = _problems.of(experiment).num_clients
-    for label, strategy in strategies.items():
-        try:
-            strategy.check(num_clients)
-        except ConfigError as error:
-            raise ConfigError(f'strategy "{label}": {error}') from error
-    return [Task(label, replace(experiment, strategy=s, seed=n)) for n in seeds for label, s in strategies.items()]
-
-
-class ProblemMemory:
-    """The last problem that was made, for runs that differ in the strategy alone: data are prepared once a seed.
-
-    Each worker process has its own, and does the runs of one seed after those of another.
-    """
-
-    def __init__(self) -> None:
-        self._last: tuple[tuple[object, ...], Problem] | None = None
-
-    def keep(self, experiment: Experiment, problem: Problem) -> None:
-        """Remember what the experiment describes."""
-        self._last = _what_is_learnt(experiment), problem
-
-    def forget(self) -> None:
-        """Keep no data in memory that nobody needs."""
-        self._last = None
-
-    def of(self, experiment: Experiment) -> Problem:
-        """The experiment's problem, which is made only if the last one was another."""
-        if self._last is None or self._last[0] != _what_is_learnt(experiment):
-            self.forget()  # so that there are never two of them
-            self.keep(experiment, experiment.problem())
-        assert self._last is not None
-        return self._last[1]
-
-
-def _what_is_learnt(e: Experiment) -> tuple[object, ...]:
-    return e.data, e.split, e.holdout, e.num_clients, e.seed, e.dtype, e.model
-
-
-_problems = ProblemMemory()
-
-
-def _outcome(task: Task) -> Outcome:
-    finished = simulate(task.experiment, problem=_problems.of(task.experiment), threads=1)
-    if not finished.finished:
-        raise KeyboardInterrupt
-    return Outcome(
-        label=task.label,
-        seed=task.experiment.seed,
-        verdict=finished.verdict,
-        reason=finished.reason,
-        evaluations=finished.evaluations,
-        rounds=finished.rounds,
-        participation=finished.participation(),
-        sha256=finished.sha256,
-    )
-
-
-def _named(error: Exception, task: Task) -> Exception:
-    """The same error, saying which run it broke."""
-    if isinstance(error, AsyncFedError):
-        return type(error)(f"{task}: {error}")
-    error.add_note(f"It broke the comparison at {task}.")
-    return error
+def _measured_names(experiment: Experiment, metric: str | None) -> tuple[str, ...]:
+    """What is measured at each evaluation, by name; the distance to the optimum only if the metric is about it."""
+    problem = problem_memory.of(experiment)
+    names = tuple(problem.evaluate(problem.init(experiment.seed, how=experiment.init)))
+    with_distance = metric == "distance" and experiment.evaluation.distance and problem.optimum() is not None
+    return (*names, "distance") if with_distance else names

@@ -147,12 +147,20 @@ def geometric_band(xs: Sequence[np.ndarray], ys: Sequence[np.ndarray], points: i
     Places where a curve has no positive finite value are left out. With one curve the band has no width to speak of:
     `low` and `high` are NaN.
     """
+    with np.errstate(invalid="ignore"):  # what is not positive is left out
+        logs = [np.log(np.where(np.asarray(y) > 0, y, np.nan)) for y in ys]
+    of_logs = mean_band(xs, logs, points)
+    return Band(of_logs.x, np.exp(of_logs.mean), np.exp(of_logs.low), np.exp(of_logs.high))
+
+
+def mean_band(xs: Sequence[np.ndarray], ys: Sequence[np.ndarray], points: int = 400) -> Band:
+    """The mean of several curves and its interval, place by place, where all of them have finite values."""
     grid = shared_grid(xs, points)
     read = np.array([step_values(x, y, grid) for x, y in zip(xs, ys, strict=True)])
-    complete = (np.isfinite(read) & (read > 0)).all(axis=0)
-    grid, logs = grid[complete], np.log(read[:, complete])
-    mean = logs.mean(axis=0)
+    complete = np.isfinite(read).all(axis=0)
+    grid, read = grid[complete], read[:, complete]
+    mean = read.mean(axis=0)
     reach = np.full(len(grid), np.nan)
-    if len(logs) > 1:
-        reach = t_quantile(len(logs)) * logs.std(axis=0, ddof=1) / len(logs) ** 0.5
-    return Band(grid, np.exp(mean), np.exp(mean - reach), np.exp(mean + reach))
+    if len(read) > 1:
+        reach = t_quantile(len(read)) * read.std(axis=0, ddof=1) / len(read) ** 0.5
+    return Band(grid, mean, mean - reach, mean + reach)

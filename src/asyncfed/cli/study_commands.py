@@ -10,6 +10,7 @@ import typer
 from asyncfed.cli.experiment_options import ExperimentOptions, takes_experiment
 from asyncfed.cli.options import OutFolder, Threads, Workers
 from asyncfed.cli.output import console, print_line, print_stopped, save_figure
+from asyncfed.core.errors import ConfigError
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 PAPER_STRATEGIES = "afl,afl_mixing,afl_delta_mean,sync"
 TABLE_STRATEGIES = "fedasync,fedbuff,fedavg"
 """What is compared if nothing is named, on presets and TOML files, and on tables."""
+PROGRESS = "95 % of the way from the start to the best of any strategy"
 
 
 @takes_experiment("strategy", "lr")
@@ -37,8 +39,16 @@ def compare(
         typer.Option(help="Learning-rate schedule: the experiment's for all, each strategy's own, or constant."),
     ] = "same",
     seeds: Annotated[int, typer.Option(help="How many seeds, counted from --seed.")] = 5,
-    target_loss: Annotated[
-        float | None, typer.Option(help="The loss to reach.", show_default="one that every run reached")
+    metric: Annotated[
+        str | None,
+        typer.Option(
+            help="What is compared: validation_loss, test_loss, objective, test_accuracy, ...",
+            show_default="validation_loss where rows are held out, else objective",
+        ),
+    ] = None,
+    target_loss: Annotated[float | None, typer.Option(help="The loss to reach.", show_default=PROGRESS)] = None,
+    target_accuracy: Annotated[
+        float | None, typer.Option(help="The accuracy to reach, above 0 and at most 1, in place of a loss.")
     ] = None,
     workers: Workers = None,
     out_dir: OutFolder = Path("runs/compare"),
@@ -46,12 +56,18 @@ def compare(
     """Run several strategies over several seeds on the same data and delays, and compare them."""
     from asyncfed.analysis.comparison import compare as compare_strategies
     from asyncfed.presets import strategy_like
-    from asyncfed.report.figures.comparison_figure import draw_comparison, draw_time_to_target
+    from asyncfed.report.figures.comparison_figure import (
+        draw_comparison,
+        draw_measurements,
+        draw_time_to_target,
+        shown_measurements,
+    )
     from asyncfed.report.terminal.progress import counting_bar
     from asyncfed.report.terminal.run_tables import comparison_table
 
     base, data, _ = options.prepare()
     usual = PAPER_STRATEGIES if options.names_preset else TABLE_STRATEGIES
+    metric, target = _choose_target(metric, target_loss, target_accuracy, "validation" in data.held_out)
     names = [name.strip() for name in (strategies or usual).split(",")]
     chosen = {name: strategy_like(name, base.strategy, rate) for name in names}
     with counting_bar(console, "runs", len(names) * seeds) as watch:
@@ -59,14 +75,31 @@ def compare(
             base,
             chosen,
             range(base.seed, base.seed + seeds),
+            metric=metric,
+            target=target,
             prepared=data,
             workers=workers,
-            target=target_loss,
             watch=lambda done, total, label, number: watch(done),
         )
     console.print(comparison_table(comparison, names[-1]))
     save_figure(draw_comparison(comparison), out_dir / "comparison.png")
+    if len(shown_measurements(comparison)) > 1:
+        save_figure(draw_measurements(comparison), out_dir / "measurements.png")
     save_figure(draw_time_to_target(comparison, names[-1]), out_dir / "time_to_target.png")
+
+
+def _choose_target(
+    metric: str | None, loss: float | None, accuracy: float | None, held_out: bool
+) -> tuple[str | None, float | None]:
+    """The metric and the target that the options ask for; None where they leave it to the comparison."""
+    if loss is not None and accuracy is not None:
+        raise ConfigError("--target-loss and --target-accuracy are both given; name the one that is to be reached.")
+    if accuracy is not None and metric is None:
+        metric = "validation_accuracy" if held_out else "accuracy"
+    if metric is not None and (loss if metric.endswith("accuracy") else accuracy) is not None:
+        wrong, right = ("loss", "accuracy") if loss is not None else ("accuracy", "loss")
+        raise ConfigError(f"--metric {metric} is no {wrong}; give --target-{right}.")
+    return metric, accuracy if loss is None else loss
 
 
 @takes_experiment()

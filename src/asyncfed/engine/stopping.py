@@ -10,6 +10,11 @@ from asyncfed.core.errors import ConfigError, did_you_mean
 from asyncfed.core.record import Config
 
 
+def rises(metric: str) -> bool:
+    """Whether larger values of this metric are better: accuracies are to rise, everything else is to fall."""
+    return metric.endswith("accuracy")
+
+
 class Stopping(Config):
     """Rules that end a run before its budget does; whichever is met first. At least one must be set.
 
@@ -65,7 +70,7 @@ class Stopping(Config):
     @property
     def rises(self) -> bool:
         """Whether larger values of the metric are better."""
-        return self.metric.endswith("accuracy")
+        return rises(self.metric)
 
     @property
     def error_of_part(self) -> str | None:

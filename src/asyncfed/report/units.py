@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from math import isfinite
 
+from asyncfed.analysis.comparison_target import rises
 from asyncfed.analysis.plain_text import format_number
-from asyncfed.analysis.protocols import Axis, check_axis
+from asyncfed.analysis.protocols import Axis, ReportedComparison, check_axis
 from asyncfed.core.record import Record
 
 PREFIXES = (("", 1.0), ("k", 1e3), ("M", 1e6), ("G", 1e9), ("T", 1e12))
@@ -63,3 +64,10 @@ def format_ratio(ratio: float) -> str:
     ('0.24', '13', '1,234')
     """
     return f"{ratio:.2g}" if ratio < 10 else f"{ratio:,.0f}"
+
+
+def describe_target(comparison: ReportedComparison) -> str:
+    """What has to be reached, in words: a value that was asked for, or a share of the progress."""
+    words, sign = comparison.metric.replace("_", " "), "≥" if rises(comparison.metric) else "≤"
+    value = f"{words} {sign} {format_number(comparison.target)}"
+    return value if comparison.asked_target is not None else f"95 % of the progress ({value})"

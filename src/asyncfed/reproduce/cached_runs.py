@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from asyncfed.analysis.comparison import Outcome
+from asyncfed.analysis.comparison_runs import Outcome
 from asyncfed.core.errors import JournalError
 from asyncfed.core.record import to_json
 from asyncfed.experiment import Experiment

@@ -7,12 +7,13 @@ from typing import Literal
 
 import numpy as np
 
-from asyncfed.analysis.comparison import SLACK
 from asyncfed.analysis.statistics import Interval
 from asyncfed.reproduce.curves import Curve
 
 Verdict = Literal["holds", "holds per round but not in time", "does not hold", "undecided"]
 SMOOTHING = 10
+SLACK = 1.1
+"""What the loss that both of two runs reach allows on the worse one's best, so that noise does not decide."""
 
 
 def below(interval: Interval, limit: float) -> Verdict:

@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from asyncfed.analysis.comparison import Outcome
+from asyncfed.analysis.comparison_runs import Outcome
 from asyncfed.analysis.protocols import Axis
 from asyncfed.analysis.statistics import geometric_band, t_quantile
 from asyncfed.core.errors import ConfigError, did_you_mean

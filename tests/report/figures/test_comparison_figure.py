@@ -1,9 +1,11 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from asyncfed.analysis.comparison import Comparison
 from asyncfed.core.errors import ConfigError
-from asyncfed.report.figures.comparison_figure import draw_comparison, draw_time_to_target
+from asyncfed.report.figures.comparison_figure import draw_comparison, draw_measurements, draw_time_to_target
 
 
 def texts(figure):
@@ -72,3 +74,20 @@ def test_ratio_rows_name_all_but_the_baseline(comparison):
 def test_unknown_baseline_is_refused(comparison):
     with pytest.raises(ConfigError, match='no strategy "nobody"'):
         draw_time_to_target(comparison, "nobody")
+
+
+def test_accuracies_have_a_linear_scale_and_all_that_was_measured_is_drawn(comparison):
+    for of_seed in comparison.runs.values():
+        for run in of_seed.values():
+            run.evaluations["test_accuracy"] = 1.0 / (1.0 + np.nan_to_num(run.objective, nan=1e9))
+    figure = draw_measurements(replace(comparison, metric="test_accuracy", asked_target=0.4))
+    shown = {axes.get_ylabel(): axes.get_yscale() for axes in figure.axes if axes.get_visible()}
+    assert shown == {"objective": "log", "test accuracy": "linear"}
+    assert "test accuracy ≥ 0.4" in texts(figure)[-1]
+
+
+def test_runs_that_diverged_before_their_first_round_can_be_drawn(comparison):
+    for run in comparison.runs["wild"].values():
+        run.evaluations["objective"][1:] = np.nan
+    lost = Comparison("made up", ("wild",), (0, 1), {"wild": comparison.runs["wild"]}, 100.0)
+    draw_comparison(lost).canvas.draw()

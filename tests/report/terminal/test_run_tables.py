@@ -1,3 +1,4 @@
+from dataclasses import replace
 from io import StringIO
 
 import numpy as np
@@ -67,7 +68,8 @@ def test_comparison_table_fits_a_terminal_and_names_baseline_and_target(comparis
     lines = text_of(comparison_table(comparison, "slow"), width=80).splitlines()
     assert "objective ≤ 1.5, 2 seeds" in lines[0]
     assert "than slow" in " ".join(lines)
-    assert sum(line.startswith(tuple(comparison.labels)) for line in lines) == 4
+    rows = lines[: next(number for number, line in enumerate(lines) if line.startswith("x faster"))]
+    assert sum(line.startswith(tuple(comparison.labels)) for line in rows) == 4
 
 
 def test_unknown_baseline_is_refused(comparison):
@@ -80,3 +82,18 @@ def test_ratio_words():
     assert describe_ratio(Ratio(3.0, nan, nan, 1, 0)) == "3"
     assert describe_ratio(Ratio(nan, nan, nan, 0, 3)) == "target never reached"
     assert describe_ratio(Ratio(3.0, 2.0, 4.5, 3, 2)) == "3 (2–4.5), 2 seeds left out"
+
+
+def test_a_comparison_on_test_rows_shows_them_beside_the_metric(comparison):
+    for of_seed in comparison.runs.values():
+        for outcome in of_seed.values():
+            outcome.evaluations["test_loss"] = 2.0 * outcome.objective
+    assert comparison_row(comparison, "slow", "slow")[1:3] == ["1 ± 0", "2"]
+    lines = text_of(comparison_table(comparison, "slow"), width=80).splitlines()
+    assert "test loss" in lines[2]
+    assert "wild diverged with seeds 0, 1" in " ".join(lines)
+
+
+def test_a_target_that_the_start_meets_is_no_race(comparison):
+    easy = replace(comparison, asked_target=100.0)
+    assert comparison_row(easy, "fast", "slow")[-1] == "–"

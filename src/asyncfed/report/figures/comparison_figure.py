@@ -1,4 +1,4 @@
-"""Figures of a comparison: the same runs on four axes, and how many times cheaper one strategy is than another."""
+"""Figures of a comparison: the same runs on four axes, all they measured, and how many times cheaper one of them is."""
 
 from __future__ import annotations
 
@@ -9,66 +9,107 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from asyncfed.analysis.plain_text import format_number
+from asyncfed.analysis.comparison_target import rises
 from asyncfed.analysis.protocols import AXES, Axis, ReportedComparison, check_label
-from asyncfed.analysis.statistics import geometric_band
+from asyncfed.analysis.statistics import geometric_band, mean_band
 from asyncfed.report.figures import axes_style, colours
-from asyncfed.report.units import choose_scale, format_ratio
+from asyncfed.report.units import choose_scale, describe_target, format_ratio
 
 TITLES: dict[Axis, str] = {
     "round": "Per round (the paper's view)",
-    "elapsed": "On the clock",
+    "elapsed": "In virtual time",
     "bytes": "Per byte sent",
     "energy": "Per joule",
 }
 
+MEASUREMENTS = ("objective", "accuracy", "validation_loss", "validation_accuracy", "test_loss", "test_accuracy")
+"""What is drawn of a comparison besides the metric it is about, where it was measured."""
+
 
 def draw_comparison(comparison: ReportedComparison) -> Figure:
-    """Four panels: the objective against rounds, virtual time, bytes and energy.
+    """Four panels: the compared metric against rounds, virtual time, bytes and energy.
 
-    Lines are geometric means over seeds, bands their 95 % confidence intervals, drawn where every seed has data.
+    Lines are geometric means over seeds (of accuracies, means), bands their 95 % confidence intervals, drawn where
+    every seed has data.
     """
     figure = axes_style.new_figure(axes_style.FULL_PAGE)
     panels = figure.subplots(2, 2, sharey=True)
-    shown = [_draw_panel(axes, comparison, axis) for axes, axis in zip(panels.flat, AXES, strict=True)]
-    axes_style.set_loss_scale(panels[0, 0], np.concatenate(shown))
+    metric = comparison.metric
+    shown = [
+        _draw_panel(axes, comparison, axis, metric, TITLES[axis]) for axes, axis in zip(panels.flat, AXES, strict=True)
+    ]
+    _set_scale(panels[0, 0], metric, np.concatenate(shown))
     for axes in panels[:, 1]:
         axes.set_ylabel("")
-    lines, names = panels[0, 0].get_legend_handles_labels()
+    _finish(figure, panels[0, 0], comparison, f"{comparison.name}: {len(comparison.labels)} strategies")
+    return figure
+
+
+def draw_measurements(comparison: ReportedComparison) -> Figure:
+    """A panel for each loss and accuracy that was measured, on training and held-out rows, against virtual time."""
+    metrics = shown_measurements(comparison)
+    rows = (len(metrics) + 1) // 2
+    figure = axes_style.new_figure((axes_style.FULL_PAGE[0], 1.4 + 2.8 * rows))
+    panels = figure.subplots(rows, 2, squeeze=False)
+    for axes, metric in zip(panels.flat, metrics, strict=False):
+        words = metric.replace("_", " ")
+        _set_scale(axes, metric, _draw_panel(axes, comparison, "elapsed", metric, words.capitalize()))
+    for axes in panels.flat[len(metrics) :]:
+        axes.set_visible(False)
+    _finish(figure, panels[0, 0], comparison, f"{comparison.name}: what was measured")
+    return figure
+
+
+def shown_measurements(comparison: ReportedComparison) -> list[str]:
+    """The losses and accuracies of `MEASUREMENTS` that all runs measured."""
+    return [name for name in MEASUREMENTS if name in comparison.measured]
+
+
+def _set_scale(axes: Axes, metric: str, values: np.ndarray) -> None:
+    """Losses on a log scale; accuracies as they are."""
+    if not rises(metric):
+        axes_style.set_loss_scale(axes, values)
+
+
+def _finish(figure: Figure, first: Axes, comparison: ReportedComparison, title: str) -> None:
+    lines, names = first.get_legend_handles_labels()
     columns = min(3, len(names))
     figure.legend(lines, names, loc="outside lower center", ncols=columns, fontsize=axes_style.SMALL, frameon=False)
-    axes_style.add_title(figure, f"{comparison.name}: {len(comparison.labels)} strategies", _caption(comparison))
-    return figure
+    axes_style.add_title(figure, title, _caption(comparison))
 
 
 def _caption(comparison: ReportedComparison) -> str:
     seeds = len(comparison.seeds)
-    band = f"geometric mean and 95 % confidence band of {seeds} seeds" if seeds > 1 else "one seed, hence no band"
+    mean = "mean" if rises(comparison.metric) else "geometric mean"
+    band = f"{mean} and 95 % confidence band of {seeds} seeds" if seeds > 1 else "one seed, hence no band"
     diverged = [f"{label} {count} of {seeds}" for label in comparison.labels if (count := _diverged(comparison, label))]
-    return f"{band}; dashed: the target" + (f"; DIVERGED: {', '.join(diverged)}" if diverged else "")
+    return f"{band}; dashed: {describe_target(comparison)}" + (f"; DIVERGED: {', '.join(diverged)}" if diverged else "")
 
 
 def _diverged(comparison: ReportedComparison, label: str) -> int:
     return sum(run.verdict == "diverged" for run in comparison.runs[label].values())
 
 
-def _draw_panel(axes: Axes, comparison: ReportedComparison, axis: Axis) -> np.ndarray:
-    """Draw one axis and return the objectives shown, for the panels share their scale."""
+def _draw_panel(axes: Axes, comparison: ReportedComparison, axis: Axis, metric: str, title: str) -> np.ndarray:
+    """Draw a metric against one axis and return the values shown, for panels may share their scale."""
     outcomes = [run for runs in comparison.runs.values() for run in runs.values()]
     scale = choose_scale(axis, max(float(run.positions(axis)[-1]) for run in outcomes))
     shown = []
     for position, label in enumerate(comparison.labels):
         runs = list(comparison.runs[label].values())
-        band = geometric_band([run.positions(axis) for run in runs], [run.objective for run in runs])
+        find_band = mean_band if rises(metric) else geometric_band
+        band = find_band([run.positions(axis) for run in runs], [run.values(metric) for run in runs])
         style = axes_style.line_style(position)
         x = band.x / scale.divisor
         name = f"{label} (diverged)" if _diverged(comparison, label) else label
         axes.plot(x, band.mean, **style, label=name, drawstyle="steps-post")
         axes.fill_between(x, band.low, band.high, color=style["color"], alpha=0.18, linewidth=0, step="post")
         shown.append(band.mean)
-    axes_style.format_axes(axes, TITLES[axis], scale.label, "objective")
+    axes_style.format_axes(axes, title, scale.label, metric.replace("_", " "))
+    if not any(map(len, shown)):  # every run diverged at once: a log scale would have nothing to show
+        return np.concatenate(shown)
     axes.set_xscale("log")
-    if isfinite(comparison.target):
+    if metric == comparison.metric and isfinite(comparison.target):
         axes.axhline(comparison.target, color=colours.INK, linewidth=0.9, linestyle=(0, (5, 3)))
         shown.append(np.array([comparison.target]))
     return np.concatenate(shown)
@@ -87,7 +128,7 @@ def draw_time_to_target(comparison: ReportedComparison, baseline: str) -> Figure
     _draw_ratios(right, comparison, others, baseline, "elapsed", "Virtual time to the target")
     left.set_yticks(range(len(others)), others, fontsize=axes_style.SMALL)
     left.set_ylim(len(others) - 0.4, -0.6)
-    reached = f"the target: objective ≤ {format_number(comparison.target)}"
+    reached = f"the target: {describe_target(comparison)}"
     axes_style.add_title(
         figure,
         f"{comparison.name}: cost of the target against {baseline}",

@@ -13,10 +13,10 @@ from rich.table import Table
 from asyncfed.analysis.plain_text import format_number
 from asyncfed.analysis.protocols import AXES, Axis, Ratio, ReportedComparison, ReportedRun, check_label
 from asyncfed.analysis.statistics import mean_interval
-from asyncfed.report.units import format_quantity, format_ratio
+from asyncfed.report.units import describe_target, format_quantity, format_ratio
 
 TIGHT: dict[str, Any] = {"box": box.SIMPLE_HEAD, "show_edge": False, "padding": 0}  # seven columns in a terminal of 80
-COLUMNS: dict[Axis, str] = {"round": "rounds", "elapsed": "time", "bytes": "bytes", "energy": "energy"}
+COLUMNS: dict[Axis, str] = {"round": "rounds", "elapsed": "virtual\ntime", "bytes": "bytes", "energy": "energy"}
 
 
 def run_table(run: ReportedRun, digests: Mapping[str, str] | None = None) -> Table:
@@ -71,14 +71,17 @@ def comparison_table(comparison: ReportedComparison, baseline: str) -> Table:
     """A row a strategy: where it ended, what the target cost it, and how many times faster than `baseline` it was.
 
     Costs are means over the seeds that reached the target; "x faster" is the paired geometric mean ratio of virtual
-    times, the baseline's over the strategy's, with its 95 % confidence interval.
+    times, the baseline's over the strategy's, with its 95 % confidence interval. Runs that could not be compared are
+    named below.
     """
     check_label(baseline, comparison.labels)
-    title = f"{comparison.name}: cost of objective ≤ {format_number(comparison.target)}, {len(comparison.seeds)} seeds"
-    caption = f"x faster: in virtual time than {baseline}; paired geometric mean (95 % confidence interval)"
+    title = f"{comparison.name}: cost of {describe_target(comparison)}, {len(comparison.seeds)} seeds"
+    faster = f"x faster: in virtual time than {baseline}; paired geometric mean (95 % confidence interval)"
+    caption = "\n".join([faster, *comparison.notes])
     table = Table(title=title, caption=caption, title_justify="left", caption_justify="left", **TIGHT)
     table.add_column("strategy", style="bold")
-    table.add_column("final objective", justify="right", min_width=12)
+    for metric in shown_metrics(comparison):
+        table.add_column(f"final\n{metric.replace('_', ' ')}", justify="right")
     for axis in AXES:
         table.add_column(COLUMNS[axis], justify="right")
     table.add_column("x faster", justify="right")
@@ -90,8 +93,25 @@ def comparison_table(comparison: ReportedComparison, baseline: str) -> Table:
 def comparison_row(comparison: ReportedComparison, label: str, baseline: str) -> list[str]:
     """The cells of one strategy, as text."""
     costs = [_cost(comparison.time_to_target(label, axis), axis) for axis in AXES]
-    faster = "baseline" if label == baseline else describe_ratio(comparison.ratio(baseline, label, "elapsed"))
-    return [label, _final(comparison, label), *costs, faster]
+    faster = _times_faster(comparison, label, baseline)
+    reached, *others = (_final(comparison, label, metric) for metric in shown_metrics(comparison))
+    return [label, reached, *(text.partition(" ± ")[0] for text in others), *costs, faster]
+
+
+def _times_faster(comparison: ReportedComparison, label: str, baseline: str) -> str:
+    ratio = comparison.ratio(baseline, label, "elapsed")
+    if label == baseline:
+        return "baseline"
+    costs = [comparison.time_to_target(name, "elapsed") for name in (label, baseline)]
+    if not ratio.n and np.isfinite(costs).all(axis=0).any():
+        return "–"  # the target was reached at no cost
+    return describe_ratio(ratio)
+
+
+def shown_metrics(comparison: ReportedComparison) -> list[str]:
+    """The metrics whose last values are shown: what is compared, and how good the model is on test rows."""
+    on_test = next((name for name in ("test_accuracy", "test_loss") if name in comparison.measured), None)
+    return list(dict.fromkeys(name for name in (comparison.metric, on_test) if name is not None))
 
 
 def describe_ratio(ratio: Ratio) -> str:
@@ -107,14 +127,18 @@ def describe_ratio(ratio: Ratio) -> str:
     return f"{format_ratio(ratio.mean)}{interval}{missing}"
 
 
-def _final(comparison: ReportedComparison, label: str) -> str:
+def _final(comparison: ReportedComparison, label: str, metric: str) -> str:
     runs = comparison.runs[label].values()
     diverged = sum(run.verdict == "diverged" for run in runs)
     if diverged == len(runs):
         return "DIVERGED"
-    final = mean_interval([float(run.objective[-1]) for run in runs if run.verdict != "diverged"])
-    reach = f" ± {final.high - final.mean:.1g}" if isfinite(final.high) else ""
+    final = mean_interval([run.final(metric) for run in runs if run.verdict != "diverged"])
+    reach = f" ± {_one_digit(final.high - final.mean)}" if isfinite(final.high) else ""
     return f"{format_number(final.mean)}{reach}" + (f", {diverged} of {len(runs)} DIVERGED" if diverged else "")
+
+
+def _one_digit(value: float) -> str:
+    return f"{value:.1g}" if value < 10 else f"{value:,.0f}"
 
 
 def _cost(values: np.ndarray, axis: Axis) -> str:

@@ -35,7 +35,7 @@ test-slow: $(STAMP)
 # There the command line is tested once more, with those.
 .venv-flower/.installed: pyproject.toml constraints.txt
 	test -x .venv-flower/bin/python || $(PYTHON) -m venv .venv-flower
-	.venv-flower/bin/pip --disable-pip-version-check -q install -c constraints.txt -e ".[flower,parquet,report]" pytest hypothesis
+	.venv-flower/bin/pip --disable-pip-version-check -q install -c constraints.txt -e ".[flower,report]" pytest hypothesis
 	touch $@
 
 test-flower: .venv-flower/.installed

@@ -7,9 +7,7 @@ import pytest
 
 from asyncfed.core.errors import DataError
 from asyncfed.data import RawTable
-from asyncfed.data.raw_table import Column, column_of_texts
-
-NOTHING = frozenset({"", "NA"})
+from asyncfed.data.raw_table import Column
 
 
 def test_the_kind_of_a_column_follows_from_its_values():
@@ -44,12 +42,6 @@ def test_numbers_become_names_as_they_are_written():
     assert (column.levels, column.values.tolist()) == (("0.1", "2"), [1, -1, 0])
 
 
-def test_texts_are_numbers_booleans_dates_or_categories():
-    kinds = [column_of_texts("c", texts, NOTHING).kind for texts in (["1", "NA"], ["yes", "no"], ["2024-01-31"], ["a"])]
-    assert kinds == ["number", "boolean", "date", "category"]
-    assert column_of_texts("c", ["1", "2"], NOTHING, as_category=True).levels == ("1", "2")
-
-
 @pytest.mark.parametrize(
     ("make", "message"),
     [
@@ -59,7 +51,6 @@ def test_texts_are_numbers_booleans_dates_or_categories():
             lambda: RawTable.from_columns({"a": np.array(["x", 1], dtype=object)}),
             r'Column "a" mixes values of the types int, str',
         ),
-        (lambda: column_of_texts("a", ["1", "2", "3", "x"], NOTHING), r'in row 5 it says "x"'),
         (lambda: RawTable.from_columns({"price": [1]}).require(["prise"], "a feature"), r'Did you mean "price"'),
     ],
 )

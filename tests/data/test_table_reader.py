@@ -3,6 +3,8 @@
 import datetime
 
 import numpy as np
+import pyarrow
+import pyarrow.parquet
 import pytest
 
 from asyncfed.core.errors import ConfigError, DataError
@@ -54,10 +56,6 @@ def test_a_changed_file_is_read_again(csv):
 
 
 def test_parquet_says_what_csv_says(csv, tmp_path):
-    pytest.importorskip("pyarrow")
-    import pyarrow
-    import pyarrow.parquet
-
     from_csv = read(csv, "n,b,d,c\n1,true,2013-01-02,x\n,,,\n2.5,false,1970-01-01,y\n")
     day = datetime.date
     columns = {"n": [1.0, None, 2.5], "b": [True, None, False], "d": [day(2013, 1, 2), None, day(1970, 1, 1)]}

@@ -1,8 +1,8 @@
 """Tables in files."""
 
-import sys
 from pathlib import Path
 
+import pyarrow.parquet
 import pytest
 
 from asyncfed.core.errors import ConfigError
@@ -18,15 +18,8 @@ def test_csv(tmp_path):
 
 
 def test_parquet(tmp_path):
-    parquet = pytest.importorskip("pyarrow.parquet")
     write_table(COLUMNS, tmp_path / "table.parquet")
-    assert parquet.read_table(tmp_path / "table.parquet").to_pydict() == COLUMNS
-
-
-def test_without_pyarrow_it_says_what_to_install(tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(ConfigError, match=r"asyncfed\[parquet\]"):
-        write_table(COLUMNS, tmp_path / "table.parquet")
+    assert pyarrow.parquet.read_table(tmp_path / "table.parquet").to_pydict() == COLUMNS
 
 
 @pytest.mark.parametrize(

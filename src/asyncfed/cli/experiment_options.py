@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import inspect
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import Field, dataclass, fields
 from functools import wraps
 from pathlib import Path
@@ -93,7 +94,7 @@ class ExperimentOptions:
         What was left out of the data and filled is printed.
         """
         table = self._table_source()
-        with complaints.status(f"preparing the data of {table or self.experiment or PRESET}"):
+        with _reading_shown(f"preparing the data of {table or self.experiment or PRESET}"):
             if table is not None:
                 unchanged, data = self._table(table)
                 chosen = self._change(unchanged)
@@ -204,6 +205,16 @@ class ExperimentOptions:
         data = described.prepare_data()
         strategy = table_strategy(self.strategy or "fedasync", fraction, data.clients.num_clients)
         return replace(described, strategy=strategy), data
+
+
+@contextmanager
+def _reading_shown(words: str) -> Iterator[None]:
+    """Within it, a bar on standard error shows how far the reading of a table is."""
+    from asyncfed.data import watch_reading
+    from asyncfed.report.terminal.progress import reading_bar
+
+    with reading_bar(complaints, words) as watch, watch_reading(watch):
+        yield
 
 
 def takes_experiment(*left_out: str) -> Callable[[Callable[..., None]], Callable[..., None]]:

@@ -12,6 +12,7 @@ from asyncfed.data.holdout import HeldOut, Holdout
 from asyncfed.data.label_partition import partition_by_label
 from asyncfed.data.preparation import ColumnRoles, prepare_raw_table, prepare_table
 from asyncfed.data.raw_table import Column, RawTable
+from asyncfed.data.reading.progress import ReadingWatcher, watch_reading
 from asyncfed.data.split_protocol import Assignment, Split
 from asyncfed.data.splits import (
     IID,
@@ -60,6 +61,7 @@ __all__ = [
     "QuantileDirichlet",
     "QuantitySkew",
     "RawTable",
+    "ReadingWatcher",
     "SkewAspect",
     "SkewTest",
     "Split",
@@ -74,4 +76,5 @@ __all__ = [
     "partition_by_label",
     "prepare_raw_table",
     "prepare_table",
+    "watch_reading",
 ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
@@ -68,6 +67,7 @@ class RawTable:
 
     Args:
         columns: the columns by name.
+        notes: how the file was written, where one should know; sentences for people.
 
     >>> table = RawTable.from_columns({"age": [30, None, 41], "town": ["A", "B", "A"]})
     >>> table.num_rows, table["town"].levels, table["age"].missing
@@ -75,6 +75,7 @@ class RawTable:
     """
 
     columns: Mapping[str, Column]
+    notes: tuple[str, ...] = ()
 
     @classmethod
     def from_columns(cls, columns: Mapping[str, Any]) -> RawTable:
@@ -107,63 +108,6 @@ class RawTable:
                 raise DataError(f'There is no column "{name}" ({what}). {did_you_mean(name, self.columns)}')
 
 
-# ---- from texts ----------------------------------------------------------------------------------------------------
-
-
-def column_of_texts(name: str, texts: Sequence[str], missing: frozenset[str], as_category: bool = False) -> Column:
-    """The column these texts stand for: numbers, else true/false, else dates, else categories.
-
-    A column most of whose values are numbers is one of numbers, and a text in it is refused.
-    """
-    counts = Counter(texts)
-    known = [text for text in counts if text.strip() not in missing]
-    if as_category:
-        return _categories(texts, known)
-    numbers = {text: number for text in known if (number := _number(text)) is not None}
-    if len(numbers) == len(known):
-        return _look_up("number", texts, numbers)
-    if {text.strip().lower() for text in known} <= BOOLEANS.keys():
-        return _look_up("boolean", texts, {text: BOOLEANS[text.strip().lower()] for text in known})
-    dates = {text: day for text in known if (day := _days(text)) is not None}
-    if len(dates) == len(known):
-        return _look_up("date", texts, dates)
-    if 2 * sum(counts[text] for text in numbers) > sum(counts[text] for text in known):
-        row, text = next((i, t) for i, t in enumerate(texts) if t in known and t not in numbers)
-        raise DataError(
-            f'Column "{name}" holds numbers, but in row {row + FIRST_ROW} it says "{text}". Correct that row, name the '
-            f'text in data.missing if it means "no value", or the column in data.categories if it is a code.'
-        )
-    return _categories(texts, known)
-
-
-def _number(text: str) -> float | None:
-    try:
-        value = float(text)
-    except ValueError:
-        return None
-    return value if np.isfinite(value) else None
-
-
-def _days(text: str) -> float | None:
-    try:
-        moment = datetime.fromisoformat(text.strip())
-    except ValueError:
-        return None
-    return (moment.replace(tzinfo=None) - datetime(1970, 1, 1)).total_seconds() / 86400.0
-
-
-def _look_up(kind: Kind, texts: Sequence[str], meaning: Mapping[str, float]) -> Column:
-    nothing = float("nan")
-    return Column(kind, np.array([meaning.get(text, nothing) for text in texts], np.float64))
-
-
-def _categories(texts: Sequence[str], known: Iterable[str]) -> Column:
-    levels = tuple(sorted({text.strip() for text in known}))
-    place = {level: code for code, level in enumerate(levels)}
-    code_of = {text: place[text.strip()] for text in known}
-    return Column("category", np.array([code_of.get(text, -1) for text in texts], np.int32), levels)
-
-
 # ---- from arrays ---------------------------------------------------------------------------------------------------
 
 
@@ -175,7 +119,7 @@ def column_of(name: str, values: Any) -> Column:
     if array.dtype.kind == "b":
         return Column("boolean", array.astype(np.float64))
     if array.dtype.kind in "iuf":
-        return Column("number", _finite(name, array.astype(np.float64)))
+        return Column("number", require_finite_numbers(name, array.astype(np.float64)))
     if array.dtype.kind == "M":
         days = (array - np.datetime64("1970-01-01")) / np.timedelta64(1, "D")
         return Column("date", np.asarray(days, np.float64))
@@ -186,7 +130,7 @@ def _of_objects(name: str, values: list[Any]) -> Column:
     known = [value for value in values if value is not None]
     if all(isinstance(value, bool | int | float) for value in known):
         numbers = np.array([np.nan if value is None else float(value) for value in values], np.float64)
-        return Column("number", _finite(name, numbers))
+        return Column("number", require_finite_numbers(name, numbers))
     if all(isinstance(value, date | datetime) for value in known):
         return column_of(name, np.array(values, dtype="datetime64[s]"))
     if not all(isinstance(value, str) for value in known):
@@ -196,11 +140,19 @@ def _of_objects(name: str, values: list[Any]) -> Column:
     return _categories(texts, {text for text in texts if text})
 
 
+def _categories(texts: Sequence[str], known: Iterable[str]) -> Column:
+    levels = tuple(sorted({text.strip() for text in known}))
+    place = {level: code for code, level in enumerate(levels)}
+    code_of = {text: place[text.strip()] for text in known}
+    return Column("category", np.array([code_of.get(text, -1) for text in texts], np.int32), levels)
+
+
 def _is_nothing(value: Any) -> bool:
     return value is None or value != value
 
 
-def _finite(name: str, numbers: np.ndarray) -> np.ndarray:
+def require_finite_numbers(name: str, numbers: np.ndarray) -> np.ndarray:
+    """The numbers; infinite ones are refused, with their row."""
     bad = np.flatnonzero(np.isinf(numbers))
     if len(bad):
         raise DataError(f'Column "{name}" is infinite in row {bad[0] + FIRST_ROW}; leave the value out or correct it.')

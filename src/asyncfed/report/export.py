@@ -1,4 +1,4 @@
-"""Writing a run's tables to files other programs read: CSV, or Parquet with the extra `asyncfed[parquet]`."""
+"""Writing a run's tables to files other programs read: CSV or Parquet."""
 
 from __future__ import annotations
 
@@ -31,9 +31,7 @@ def _write_csv(columns: Mapping[str, Sequence[Any]], path: Path) -> None:
 
 
 def _write_parquet(columns: Mapping[str, Sequence[Any]], path: Path) -> None:
-    try:
-        import pyarrow
-        import pyarrow.parquet
-    except ImportError as error:
-        raise ConfigError('Parquet needs pyarrow: pip install "asyncfed[parquet]", or export to .csv.') from error
+    import pyarrow
+    import pyarrow.parquet
+
     pyarrow.parquet.write_table(pyarrow.table(dict(columns)), path)

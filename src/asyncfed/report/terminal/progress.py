@@ -7,7 +7,15 @@ from contextlib import contextmanager
 from typing import Protocol
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    SpinnerColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 
 from asyncfed.core.types import Budget
 
@@ -70,3 +78,20 @@ def counting_bar(console: Console, words: str, total: int) -> Iterator[Callable[
     with Progress(*columns, console=console, transient=True) as progress:
         task = progress.add_task("", total=total)
         yield lambda done: progress.update(task, completed=done)
+
+
+@contextmanager
+def reading_bar(console: Console, words: str) -> Iterator[Callable[[str, int, int], None]]:
+    """A bar at once, moving to and fro until it is known how much there is to read.
+
+    Yields the function to call with a path, the bytes read and the bytes there are.
+    """
+    columns = (SpinnerColumn(), TextColumn(words), BarColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True) as progress:
+        task = progress.add_task("", total=None)
+
+        def watch(path: str, done: int, total: int) -> None:
+            # What follows the reading takes time too, so a bar that is full would be wrong.
+            progress.update(task, completed=done, total=total if done < total else None)
+
+        yield watch

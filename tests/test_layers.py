@@ -35,7 +35,7 @@ ROOMS = {
     "sim": {*BOTTOM, "delays", "uplinks", "problems", "store", "engine"},
     "live": {*BOTTOM, "uplinks", "problems", "store", "engine"},
     "experiment": {*BOTTOM, "strategies", "problems", "data", "delays", "engine"},
-    "presets": {*BOTTOM, "strategies", "problems", "data", "delays", "experiment"},
+    "presets": {*BOTTOM, "strategies", "rules", "problems", "data", "delays", "engine", "theory", "experiment"},
     "runs": {*BOTTOM, "problems", "delays", "store", "engine", "sim", "live", "experiment"},
     "analysis": {
         *BOTTOM,

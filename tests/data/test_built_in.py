@@ -24,7 +24,7 @@ def test_flights_by_carrier_and_origin():
                          [("diabetes", 442, False), ("breast_cancer", 569, True), ("digits", 1797, True)])  # fmt: skip
 def test_data_of_scikit_learn(name, rows, labels):
     pytest.importorskip("sklearn")
-    experiment = af.replace(af.presets.table(name, rounds=2), holdout=None)
+    experiment = af.replace(af.presets.table(name, rounds=2), holdout=None, stopping=None)
     clients = experiment.clients()
     assert (clients.num_rows, clients.labels) == (rows, labels)
     assert af.run(experiment).verdict == "finished"

@@ -17,6 +17,7 @@ from asyncfed.presets import (
     strategy_named,
     svm,
 )
+from asyncfed.rules import Scaffold
 from asyncfed.strategies import (
     AFL,
     AFLGuard,
@@ -108,6 +109,8 @@ NAMED = {
     "fedavg": FedAvg(cohort_size=12, weighting="samples", work=WORK),
     "fedprox": FedAvg(cohort_size=12, work=replace(WORK, proximal=0.01)),
     "fedasync": FedAsync(concurrency=12, work=WORK),
+    "scaffold_async": FedAsync(concurrency=12, mixing=0.4, work=WORK, schedule=RATE, rule=Scaffold()),
+    "scaffold": FedAvg(cohort_size=12, weighting="equal", work=WORK, schedule=RATE, rule=Scaffold()),
     "fedbuff": FedBuff(concurrency=12, buffer_size=10, work=WORK),
     "fedcompass": FedCompass(work=WORK),
     "ringmaster": Ringmaster(concurrency=12, staleness_threshold=12, work=WORK),

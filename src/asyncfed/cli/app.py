@@ -8,19 +8,15 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
-from asyncfed.cli import journal_commands, list_commands, run_commands, study_commands
+from asyncfed.cli import journal_commands, preset_commands, run_commands, study_commands
 from asyncfed.cli.flower_commands import flower
 from asyncfed.cli.imports import import_parts
 from asyncfed.cli.output import complaints
 from asyncfed.core.errors import AsyncFedError
 from asyncfed.version import __version__
 
-# Help in plain text: drawing it with rich takes longer than all else that --help does.
 app = typer.Typer(
-    help="Asynchronous federated learning that can be trusted.",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
+    help="Asynchronous federated learning that can be trusted.", no_args_is_help=True, pretty_exceptions_enable=False
 )
 for command in (
     run_commands.run,
@@ -34,10 +30,9 @@ for command in (
     study_commands.compare,
     study_commands.certify,
     study_commands.reproduce,
-    list_commands.presets,
+    preset_commands.presets,
 ):
     app.command()(command)
-app.command("list")(list_commands.list_names)
 app.add_typer(flower, name="flower")
 
 

@@ -19,6 +19,7 @@ from asyncfed.core.errors import ConfigError, did_you_mean
 if TYPE_CHECKING:
     from asyncfed.data import PreparedData
     from asyncfed.experiment import Experiment
+    from asyncfed.presets import PreparedTable
     from asyncfed.problems.protocol import Problem
 
 PRESET = "regression"
@@ -26,10 +27,6 @@ PRESET = "regression"
 
 NO_OWNER = "rows are assigned at random"
 PROBLEM_NAMES = "least_squares, ridge, logistic, svm or squared_hinge"
-STRATEGY_NAMES = (
-    "afl, afl_mixing, afl_delta_mean, afl_delta_sum, sync, fedavg, fedprox, fedasync, fedbuff, fedcompass, ringmaster, "
-    "aflguard, cyclic, published or published_sync"
-)
 DELAY_NAMES = "none, laptop, stragglers or heavy_tailed"
 """Written out, for help is printed without importing what makes them; a test compares them with the presets."""
 
@@ -67,8 +64,7 @@ class ExperimentOptions:
     strategy: Annotated[
         str | None,
         typer.Option(
-            help=f"Another strategy, with the same local work: {STRATEGY_NAMES}, or a registered kind; `asyncfed list "
-            "strategies` describes them."
+            help="Another strategy, by name (`asyncfed list strategies`) or registered kind, with the same local work."
         ),
     ] = None
     delays: Annotated[str | None, typer.Option(help=f"Other delays by name: {DELAY_NAMES}.")] = None
@@ -101,12 +97,12 @@ class ExperimentOptions:
         table = self._table_source()
         with _reading_shown(f"preparing the data of {table or self.experiment or PRESET}"):
             if table is not None:
-                unchanged, data = self._table(table)
+                unchanged, data, problem = self._table(table)
                 chosen = self._change(unchanged)
             else:
                 chosen = self._change(self._preset())
                 data = chosen.prepare_data()
-            problem = chosen.problem(data)
+                problem = chosen.problem(data)
         if table is not None and not chosen.data.names_clients:
             count = data.clients.num_clients
             print_note(f"no column names the owner of a row: rows are assigned to {count} clients at random")
@@ -189,27 +185,20 @@ class ExperimentOptions:
             return chosen
         return replace(chosen, strategy=strategy_like(self.strategy, chosen.strategy))
 
-    def _table(self, source: str) -> tuple[Experiment, PreparedData]:
-        """The experiment on a table, and its data: how many clients they name decides how many work at once."""
-        from asyncfed.core.record import replace
-        from asyncfed.presets import table, table_strategy
+    def _table(self, source: str) -> PreparedTable:
+        """The experiment on a table, with what follows from its data: rate, penalty, how many work at once."""
+        from asyncfed.presets import prepare_table
 
-        settings = dict(parse_setting(text) for text in self.settings or [] if not text.startswith("strategy."))
-        fraction = 0.5 if self.fraction is None else self.fraction
-        described = table(
+        named = _given(strategy=self.strategy, fraction=self.fraction, rounds=self.rounds, seed=self.seed)
+        return prepare_table(
             source,
             target=self.target,
             client_column=self.client_column,
             problem=self.problem,
-            strategy=None,
-            fraction=fraction,
             num_clients=self.num_clients,
-            seed=self.seed or 0,
-            settings=settings,
+            settings=dict(map(parse_setting, self.settings or [])),
+            **named,
         )
-        data = described.prepare_data()
-        strategy = table_strategy(self.strategy or "fedasync", fraction, data.clients.num_clients)
-        return replace(described, strategy=strategy), data
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 from asyncfed.presets.named_delays import DELAYS, delays_named
 from asyncfed.presets.named_strategies import STRATEGIES, Rate, strategy_like, strategy_named
 from asyncfed.presets.paper_experiments import PRESETS, Reading, preset, regression, svm
-from asyncfed.presets.table_experiments import BUILT_IN, PROBLEMS, table, table_name, table_strategy
+from asyncfed.presets.table_experiments import BUILT_IN, PROBLEMS, PreparedTable, prepare_table, table, table_name
 
 __all__ = [
     "BUILT_IN",
@@ -11,9 +11,11 @@ __all__ = [
     "PRESETS",
     "PROBLEMS",
     "STRATEGIES",
+    "PreparedTable",
     "Rate",
     "Reading",
     "delays_named",
+    "prepare_table",
     "preset",
     "regression",
     "strategy_like",
@@ -21,5 +23,4 @@ __all__ = [
     "svm",
     "table",
     "table_name",
-    "table_strategy",
 ]

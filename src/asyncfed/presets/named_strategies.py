@@ -9,6 +9,7 @@ from asyncfed.core.errors import ConfigError, did_you_mean
 from asyncfed.core.record import replace, to_plain
 from asyncfed.core.types import Schedule, Work
 from asyncfed.registry import kinds
+from asyncfed.rules import Scaffold
 from asyncfed.strategies import (
     AFL,
     AFLGuard,
@@ -58,6 +59,22 @@ STRATEGIES: dict[str, tuple[str, Maker]] = {
     "fedasync": (
         "FedAsync, mixing 0.6 with a polynomial discount",
         lambda tickets, work, rate: FedAsync(concurrency=tickets, work=work),
+    ),
+    "scaffold_async": (
+        "FedAsync, mixing 0.4, with the corrections of SCAFFOLD: clients that differ do not pull the model apart",
+        lambda tickets, work, rate: FedAsync(
+            concurrency=tickets, mixing=0.4, work=replace(work, proximal=0.0), schedule=rate, rule=Scaffold()
+        ),
+    ),
+    "scaffold": (
+        "SCAFFOLD, synchronous, equal weights",
+        lambda tickets, work, rate: FedAvg(
+            cohort_size=tickets,
+            weighting="equal",
+            work=replace(work, proximal=0.0),
+            schedule=rate,
+            rule=Scaffold(),
+        ),
     ),
     "fedbuff": (
         "FedBuff, a buffer as large as the number in flight, at most 10",

@@ -3,24 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace as dataclass_replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from asyncfed.core.errors import ConfigError, did_you_mean
 from asyncfed.core.record import replace
-from asyncfed.core.types import Budget, Work
-from asyncfed.data import BreastCancer, DataSource, Diabetes, Digits, Flights, Holdout, TableFile, column_names
+from asyncfed.core.types import Budget
+from asyncfed.data import (
+    BreastCancer,
+    DataSource,
+    Diabetes,
+    Digits,
+    Flights,
+    Holdout,
+    PreparedData,
+    TableFile,
+    TargetKind,
+    column_names,
+)
 from asyncfed.delays import DelayDescription, stragglers
 from asyncfed.experiment import Experiment, changed
-from asyncfed.presets.named_strategies import strategy_named
+from asyncfed.presets.table_defaults import (
+    STRATEGY,
+    default_budget,
+    default_evaluation,
+    default_penalty,
+    default_stopping,
+    default_strategy,
+)
 from asyncfed.problems.linear import LinearModel
+from asyncfed.problems.protocol import Problem
 from asyncfed.strategies.protocol import Strategy
-from asyncfed.strategies.schedules import ConstantRate
 
 BUILT_IN: dict[str, tuple[str, DataSource, str]] = {
     "flights": ("flights from New York in 2013, by airline: how late will they arrive?", Flights(), "ridge"),
     "diabetes": ("442 patients: how far does the disease go in a year?", Diabetes(), "ridge"),
-    "breast_cancer": ("569 tumours: benign or malignant?", BreastCancer(), "svm"),
+    "breast_cancer": ("569 tumours: benign or malignant?", BreastCancer(), "logistic"),
     "digits": ("1,797 handwritten digits: a zero or not?", Digits(), "logistic"),
 }
 """Data by name: what they are, and the problem they are for."""
@@ -32,49 +51,89 @@ PROBLEMS: dict[str, LinearModel] = {
     "svm": LinearModel(loss="hinge", l2=0.001, penalize_bias=False),
     "squared_hinge": LinearModel(loss="squared_hinge", l2=0.001, penalize_bias=False),
 }
+"""Problems by name. On a table the penalty, where there is one, is `default_penalty` unless `model.l2` is set."""
+
+SUITING: dict[TargetKind, str] = {
+    "number": "ridge",
+    "0/1 numbers": "logistic",
+    "two classes": "logistic",
+    "several classes": "softmax",
+}
+"""The problem for a target, where nobody names one."""
 
 
-def table(
+FROM_DATA = ("strategy", "stopping", "evaluation")
+"""What of an experiment follows from its data."""
+
+
+class PreparedTable(NamedTuple):
+    """An experiment on a table, its data, prepared once, and the problem they make."""
+
+    experiment: Experiment
+    data: PreparedData
+    problem: Problem
+
+
+def table(data: str | DataSource, **how: Any) -> Experiment:
+    """An experiment on a table of your own, or on one of `BUILT_IN`.
+
+    Args:
+        data: the path of a file or folder, a name of `BUILT_IN`, or a data source.
+        how: as for `prepare_table`: target, client_column, problem, strategy, fraction, num_clients, rounds, seed,
+            delays, settings.
+
+    Returns:
+        The experiment. `prepare_table` also gives its data, so that they need not be prepared again.
+
+    >>> table("diabetes", seed=3).model.loss
+    'least_squares'
+    """
+    return prepare_table(data, **how).experiment
+
+
+def prepare_table(
     data: str | DataSource,
     *,
     target: str | None = None,
     client_column: str | None = None,
     problem: str | None = None,
-    strategy: str | Strategy | None = "fedasync",
+    strategy: str | Strategy = STRATEGY,
     fraction: float = 0.5,
     num_clients: int | None = None,
-    rounds: int = 50,
+    rounds: int | None = None,
     seed: int = 0,
     delays: DelayDescription | None = None,
     settings: Mapping[str, Any] | None = None,
-) -> Experiment:
+) -> PreparedTable:
     """A table of your own, .csv or .parquet, or one of `BUILT_IN`; 15 % of each client's rows validate, 15 % test.
 
-    Features are scaled, so that a rate of 0.01 suits most tables; one local epoch a ticket.
+    Features are scaled. The penalty, the learning rate, the number of local steps and when the run ends follow from the
+    data: see `presets/table_defaults.py`.
 
     Args:
-        data: the path of a file, a name of `BUILT_IN`, or a data source.
+        data: the path of a file or folder, a name of `BUILT_IN`, or a data source.
         target: the column to predict; for files only.
         client_column: the column that says which client owns a row. Without it, rows are assigned at random.
-        problem: one of `PROBLEMS`; None for the one the data are for.
-        strategy: a strategy, or one by name; None leaves the default and does not count the clients: choose one with
-            `table_strategy` when the data are prepared.
+        problem: one of `PROBLEMS`; None for the one that suits the target.
+        strategy: a strategy, or one by name.
         fraction: the share of the clients at work at once, above 0 and at most 1.
         num_clients: how many clients rows are assigned to, 10 if None; leave it out with a `client_column`.
-        rounds: how many rounds, 1 or more.
+        rounds: how many rounds at most, 1 or more; None for so many that the run converges before.
         seed: of everything random.
         delays: the clock; None for stragglers.
-        settings: dotted keys set anew before the clients are counted, such as `{"data.ignore": ["id"]}`.
+        settings: dotted keys set anew before the data are prepared, such as `{"data.ignore": ["id"]}`.
 
     Returns:
-        The experiment.
+        The experiment, its data and the problem.
     """
     chosen, usual = _data_named(data, target, client_column)
-    problem = problem or usual
+    settings = dict(settings or {})
+    notes: list[str] = []
+    if problem is None and usual is None and isinstance(chosen, TableFile):
+        problem = _suiting_problem(chosen, notes)
+    problem = problem or usual or "ridge"
     if problem not in PROBLEMS:
         raise ConfigError(f'There is no problem "{problem}". {did_you_mean(problem, PROBLEMS)}')
-    if not 0 < fraction <= 1:
-        raise ConfigError(f"fraction is {fraction}; it must be above 0 and at most 1.")
     experiment = Experiment(
         name=table_name(data) if isinstance(data, str) else "table",
         seed=seed,
@@ -83,14 +142,34 @@ def table(
         holdout=Holdout(),
         model=PROBLEMS[problem],
         delays=stragglers() if delays is None else delays,
-        budget=Budget(rounds=rounds),
+        budget=default_budget() if rounds is None else Budget(rounds=rounds),
     )
-    experiment = changed(experiment, dict(settings or {}))
-    if strategy is None:
-        return experiment
+    # What is about strategy, stopping and evaluation waits until they are known, which needs the data.
+    first = {key: value for key, value in settings.items() if key.split(".")[0] not in FROM_DATA}
+    experiment = changed(experiment, first)
+    prepared = experiment.prepare_data()
+    if "model.l2" not in settings and getattr(experiment.model, "l2", None):
+        experiment = changed(experiment, {"model.l2": default_penalty(prepared)})
     if isinstance(strategy, str):
-        strategy = table_strategy(strategy, fraction, experiment.count_clients())
-    return replace(experiment, strategy=strategy)
+        strategy = default_strategy(strategy, fraction, prepared, experiment.model)
+    experiment = replace(
+        experiment,
+        strategy=strategy,
+        stopping=default_stopping(prepared, experiment.model),
+        evaluation=replace(default_evaluation(strategy, prepared), distance=False),
+    )
+    experiment = changed(experiment, settings)  # what was said has the last word
+    prepared = dataclass_replace(prepared, notes=(*notes, *prepared.notes))
+    return PreparedTable(experiment, prepared, experiment.problem(prepared))
+
+
+def _suiting_problem(data: TableFile, notes: list[str]) -> str:
+    """The problem for the target of this table; says which, and why."""
+    kind = data.target_kind()
+    problem = SUITING[kind]
+    what = {"number": "a number", "0/1 numbers": "one of two numbers"}.get(kind, f"one of {kind}")
+    notes.append(f"problem: {problem}, because {data.target} is {what}; another one: --problem")
+    return problem
 
 
 def table_name(data: str) -> str:
@@ -108,29 +187,15 @@ def table_name(data: str) -> str:
     return data.rstrip("/").rpartition("/")[2].partition(".")[0] or "table"
 
 
-def table_strategy(name: str, fraction: float, num_clients: int) -> Strategy:
-    """The strategy of `table` by its name: one local epoch at a constant rate.
-
-    Args:
-        name: as for `strategy_named`.
-        fraction: the share of the clients at work at once, above 0 and at most 1.
-        num_clients: how many clients there are.
-
-    Returns:
-        The strategy.
-    """
-    return strategy_named(name, max(1, int(fraction * num_clients)), Work(), ConstantRate())
-
-
-def _data_named(data: str | DataSource, target: str | None, client_column: str | None) -> tuple[DataSource, str]:
-    """The data, and the problem they are for."""
+def _data_named(data: str | DataSource, target: str | None, client_column: str | None) -> tuple[DataSource, str | None]:
+    """The data, and the problem they are for, if that is known before they are read."""
     if not isinstance(data, str):
-        return data, "ridge"
+        return data, None
     if data not in BUILT_IN and ("." in data or Path(data).exists()):
         if target is None:
             columns = ", ".join(column_names(data))
             raise ConfigError(f"Which column of {data} is to be predicted? Name it with --target: {columns}.")
-        return TableFile(path=data, target=target, client_column=client_column), "ridge"
+        return TableFile(path=data, target=target, client_column=client_column), None
     if data not in BUILT_IN:
         raise ConfigError(
             f'There are no data "{data}". {did_you_mean(data, BUILT_IN)} A table of your own ends in .csv or .parquet.'

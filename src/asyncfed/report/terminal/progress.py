@@ -44,15 +44,9 @@ class RunProgress(Protocol):
 
 @contextmanager
 def run_bar(
-    console: Console, experiment: BudgetedExperiment, clock: str = "virtual time"
+    console: Console, experiment: BudgetedExperiment, clock: str = "virtual"
 ) -> Iterator[Callable[[RunProgress], None]]:
-    """A bar with the loss and the time of the run; yields the function to call with the run's progress.
-
-    Args:
-        console: where it is drawn; nothing is if that is no terminal.
-        experiment: what is run.
-        clock: what the run's time is called.
-    """
+    """A bar with loss and time on the named clock; yields the function to call with the run's progress."""
     budget = experiment.budget
     unit, total = next(
         (unit, float(limit))
@@ -74,17 +68,6 @@ def run_bar(
             done = {"rounds": now.rounds, "updates": now.updates, "elapsed": now.elapsed}[unit]
             progress.update(task, completed=done, loss=now.objective, clock=now.elapsed)
 
-        yield watch
-
-
-@contextmanager
-def terminal_run_bar(experiment: BudgetedExperiment) -> Iterator[Callable[[RunProgress], None] | None]:
-    """A bar for a run of a script: on standard error if that is a terminal; else there is none, and None is yielded."""
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        yield None
-        return
-    with run_bar(console, experiment) as watch:
         yield watch
 
 

@@ -38,10 +38,8 @@ def run_table(run: ReportedRun, digests: Mapping[str, str] | None = None) -> Tab
     for name, values in run.evaluations.items():
         if name not in ("updates", "version") and len(values):
             last = float(values[-1])
-            if name == "elapsed":
-                table.add_row("time" if "live" in run.header else "virtual time", format_quantity("elapsed", last))
-            else:
-                table.add_row(name.replace("_", " "), format_number(last))
+            shown = format_quantity("elapsed", last) if name == "elapsed" else format_number(last)
+            table.add_row(name.replace("_", " "), shown)
     for name, text in _round_lines(run.rounds):
         table.add_row(name, text)
     for name, values in run.merge_info.items():

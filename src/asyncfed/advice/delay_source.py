@@ -1,0 +1,86 @@
+"""The clients' delays for a search: by name, from a table of past job times, or from a recorded run."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+from asyncfed.core.errors import ConfigError
+from asyncfed.core.record import replace
+from asyncfed.core.types import Work
+from asyncfed.delays import DelayDescription, Delays, Job, PerEpoch
+from asyncfed.delays.duration_trace import read_trace
+from asyncfed.experiment import Experiment
+from asyncfed.presets import delays_named
+from asyncfed.problems.protocol import Problem
+from asyncfed.runs.recorded_jobs import recorded_jobs
+from asyncfed.runs.result import load_run
+
+DURATIONS = "durations.csv"
+"""What a recorded run's durations are written to, beside the recommendation, which names the file."""
+
+
+def read_delays(source: DelayDescription | Path | str, out_dir: Path) -> DelayDescription:
+    """The delays that a source describes.
+
+    Args:
+        source: delays; or a name (see `presets.DELAYS`); or a .csv file with the columns `client` and `seconds`; or the
+            file of a recorded run, whose durations are written to `out_dir`/durations.csv.
+        out_dir: the folder of the search.
+
+    Returns:
+        The delays. Those of a recorded run count for the local epochs that it had.
+    """
+    if not isinstance(source, str | Path):
+        return source
+    path = Path(source)
+    if path.suffix == ".csv":
+        read_trace(str(path), purpose=0)  # complains now, not in a worker
+        return Delays(trace=str(path))
+    if path.suffix == ".sqlite":
+        return _of_recorded_run(path, out_dir)
+    return delays_named(str(source))
+
+
+def charge_for_epochs(experiment: Experiment, problem: Problem) -> DelayDescription:
+    """The experiment's delays, with computing in proportion to local epochs if they do not see to it themselves.
+
+    Otherwise a search would find that as many local epochs as it may choose are best, because they cost nothing.
+    """
+    delays = experiment.delays
+    if isinstance(delays, PerEpoch):
+        return delays
+    model, work = delays.bind(problem.num_clients, experiment.seed), experiment.strategy.work
+    rows = int(problem.num_examples[0])
+    one = model.timing(0, 0, Work(epochs=1), rows).compute
+    if one != model.timing(0, 0, Work(epochs=2), rows).compute:
+        return delays
+    return PerEpoch(delays=delays, epochs=work.epochs)
+
+
+def trace_files(delays: DelayDescription) -> list[str]:
+    """The files that these delays read, whose content a description does not hold."""
+    inner = delays.delays if isinstance(delays, PerEpoch) else delays
+    return [inner.trace] if isinstance(inner, Delays) and inner.trace is not None else []
+
+
+def _of_recorded_run(path: Path, out_dir: Path) -> DelayDescription:
+    recorded = load_run(path)
+    jobs = recorded_jobs(recorded.journal.event_rows())
+    answered = [(client, job) for client in sorted(jobs) for job in jobs[client] if not job.lost]
+    if not answered:
+        raise ConfigError(f"{path} has no answered ticket, so there are no durations to use. Record a longer run.")
+    out_dir.mkdir(parents=True, exist_ok=True)
+    _write_durations(out_dir / DURATIONS, answered)
+    total = sum(len(of_client) for of_client in jobs.values())
+    delays = Delays(trace=str(out_dir / DURATIONS))
+    if len(answered) < total:
+        delays = replace(delays, dropout=1.0 - len(answered) / total)
+    return PerEpoch(delays=delays, epochs=recorded.experiment.strategy.work.epochs)
+
+
+def _write_durations(path: Path, answered: list[tuple[int, Job]]) -> None:
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["client", "seconds"])
+        writer.writerows([client, repr(job.seconds)] for client, job in answered)

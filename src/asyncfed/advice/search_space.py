@@ -1,0 +1,176 @@
+"""What is searched of a strategy: those of a few settings that it has, each with a few levels in order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from asyncfed.core.record import Record, replace, to_plain
+from asyncfed.strategies.protocol import Strategy
+
+RATE_FACTORS = tuple(2.0**power for power in range(-3, 5))
+SHARES = (0.125, 0.25, 0.5, 1.0)
+EPOCH_FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)
+MIXINGS = (0.2, 0.4, 0.6, 0.8, 1.0)
+BOUND_FACTORS = (0.5, 1.0, 2.0, 4.0)
+
+
+class Choice(Record):
+    """A setting that is searched.
+
+    Args:
+        name: what it is called in tables.
+        levels: its values in order, at least two; None, where it occurs, is the last: no bound.
+        default: the level that the strategy has by itself, or the one nearest to it.
+        apply: the strategy with this value of the setting.
+    """
+
+    name: str
+    levels: tuple[Any, ...]
+    default: int
+    apply: Callable[[Strategy, Any], Strategy]
+
+
+class Space(Record):
+    """A strategy by name and all that is searched of it.
+
+    Args:
+        name: its name.
+        strategy: the strategy with its own settings.
+        choices: what is searched, in the order in which it is applied: a bound may be a multiple of a concurrency.
+    """
+
+    name: str
+    strategy: Strategy
+    choices: tuple[Choice, ...]
+
+    @property
+    def default(self) -> tuple[int, ...]:
+        """The levels nearest to the strategy's own settings."""
+        return tuple(choice.default for choice in self.choices)
+
+    @property
+    def size(self) -> int:
+        """How many settings there are."""
+        count = 1
+        for choice in self.choices:
+            count *= len(choice.levels)
+        return count
+
+    def at(self, levels: tuple[int, ...]) -> Strategy:
+        """The strategy at these levels."""
+        strategy = self.strategy
+        for choice, level in zip(self.choices, levels, strict=True):
+            strategy = choice.apply(strategy, choice.levels[level])
+        return strategy
+
+    def describe(self, levels: tuple[int, ...]) -> dict[str, Any]:
+        """The settings' values at these levels, by name."""
+        return read_settings(self.at(levels), tuple(choice.name for choice in self.choices))
+
+    def neighbours(self, levels: tuple[int, ...]) -> list[tuple[int, ...]]:
+        """All settings that differ by one level in one choice."""
+        found = []
+        for place, choice in enumerate(self.choices):
+            for level in (levels[place] - 1, levels[place] + 1):
+                if 0 <= level < len(choice.levels):
+                    found.append((*levels[:place], level, *levels[place + 1 :]))
+        return found
+
+
+def search_space(name: str, strategy: Strategy, num_clients: int) -> Space:
+    """What is searched of a strategy.
+
+    | setting | levels |
+    |---|---|
+    | `work.learning_rate` | 1/8 to 16 times the strategy's own, in factors of 2 |
+    | `concurrency`, `cohort_size` | an eighth, a quarter, a half, all of the clients |
+    | `work.epochs` | a quarter to 4 times the strategy's own, whole epochs |
+    | `buffer_size` | an eighth, a quarter, a half, all of the concurrency |
+    | `mixing` | 0.2 to 1, where it is used |
+    | `max_staleness` | 1/2 to 4 times the concurrency, or no bound |
+    | `staleness_threshold` | 1/2 to 4 times the concurrency |
+    | `max_steps` | 1/2 to 4 times the strategy's own, with `min_steps` in proportion |
+    | `weighting` of FedAvg | by samples or equal |
+
+    Args:
+        name: the strategy's name.
+        strategy: the strategy, with the work that rates and epochs are multiples of.
+        num_clients: how many clients there are.
+
+    Returns:
+        The space.
+    """
+    fields = to_plain(strategy)
+    work = strategy.work
+    choices = [_choice("rate", [factor * work.learning_rate for factor in RATE_FACTORS], work.learning_rate, _set_rate)]
+    for field in ("concurrency", "cohort_size"):
+        if field in fields:
+            levels = [max(1, round(share * num_clients)) for share in SHARES]
+            choices.append(_choice(field, levels, fields[field], _setter(field)))
+    if "max_steps" in fields:
+        levels = [round(factor * fields["max_steps"]) for factor in BOUND_FACTORS]
+        choices.append(_choice("max_steps", levels, fields["max_steps"], _set_steps))
+    else:
+        levels = [max(1, round(factor * work.epochs)) for factor in EPOCH_FACTORS]
+        choices.append(_choice("epochs", levels, work.epochs, _set_epochs))
+    if "buffer_size" in fields:
+        choices.append(_relative("buffer_size", SHARES, fields))
+    if "mixing" in fields and fields.get("aggregate", "mixing") == "mixing":
+        choices.append(_choice("mixing", list(MIXINGS), fields["mixing"], _setter("mixing")))
+    if "staleness_threshold" in fields:
+        choices.append(_relative("staleness_threshold", BOUND_FACTORS, fields))
+    if "max_staleness" in fields and "concurrency" in fields:
+        choices.append(_relative("max_staleness", (*BOUND_FACTORS, None), fields))
+    if "cohort_size" in fields and "weighting" in fields:
+        choices.append(_choice("weighting", ["equal", "samples"], fields["weighting"], _setter("weighting")))
+    return Space(name, strategy, tuple(choice for choice in choices if len(choice.levels) > 1))
+
+
+def read_settings(strategy: Strategy, names: tuple[str, ...]) -> dict[str, Any]:
+    """The values of searched settings in a strategy, by their names."""
+    fields = to_plain(strategy)
+    fields |= {"rate": strategy.work.learning_rate, "epochs": strategy.work.epochs}
+    return {name: fields[name] for name in names}
+
+
+def _choice(name: str, levels: list[Any], own: Any, apply: Callable[[Strategy, Any], Strategy]) -> Choice:
+    """A setting with these levels, of which equal ones count once."""
+    distinct = tuple(dict.fromkeys(levels))
+    if own in distinct:
+        return Choice(name, distinct, distinct.index(own), apply)
+    return Choice(name, distinct, min(range(len(distinct)), key=lambda i: abs(distinct[i] - own)), apply)
+
+
+def _relative(name: str, factors: tuple[float | None, ...], fields: dict[str, Any]) -> Choice:
+    """A setting whose levels are multiples of the concurrency."""
+    own = fields[name]
+    ratios = [None if factor is None else abs(factor - (own or 0) / fields["concurrency"]) for factor in factors]
+    known = [place for place, ratio in enumerate(ratios) if ratio is not None]
+    default = len(factors) - 1 if own is None else min(known, key=lambda place: ratios[place] or 0.0)
+
+    def apply(strategy: Any, factor: float | None) -> Strategy:
+        value = None if factor is None else max(1, round(factor * strategy.concurrency))
+        return _setter(name)(strategy, value)
+
+    return Choice(name, factors, default, apply)
+
+
+def _setter(field: str) -> Callable[[Strategy, Any], Strategy]:
+    return lambda strategy, value: replace(strategy, **{field: value})
+
+
+def _set_rate(strategy: Any, rate: float) -> Strategy:
+    changed: Strategy = replace(strategy, work=replace(strategy.work, learning_rate=rate))
+    return changed
+
+
+def _set_epochs(strategy: Any, epochs: int) -> Strategy:
+    changed: Strategy = replace(strategy, work=replace(strategy.work, epochs=epochs))
+    return changed
+
+
+def _set_steps(strategy: Any, steps: int) -> Strategy:
+    low = max(1, round(strategy.min_steps * steps / strategy.max_steps))
+    changed: Strategy = replace(strategy, min_steps=low, max_steps=steps)
+    return changed

@@ -46,7 +46,11 @@ ROOMS = {
         *BOTTOM,
         *("strategies", "rules", "problems", "data", "theory", "engine", "experiment", "runs", "analysis"),
     },
-    "report": {*BOTTOM, "store", "analysis", "certificates"},
+    "advice": {
+        *BOTTOM,
+        *("strategies", "problems", "delays", "store", "engine", "experiment", "presets", "runs", "analysis"),
+    },
+    "report": {*BOTTOM, "store", "analysis", "certificates", "advice"},
     "flower": {*BOTTOM, "strategies", "uplinks", "data", "problems", "store", "live", "engine", "experiment", "runs"},
     "testing": {*BOTTOM, "rules", "uplinks", "problems", "delays", "strategies"},
     "api": {
@@ -60,6 +64,7 @@ ROOMS = {
         "runs",
         "analysis",
         "certificates",
+        "advice",
         "report",
     },
     "reproduce": {
@@ -107,6 +112,7 @@ OUTSIDE = {
     "runs": {"numpy"},
     "analysis": {"numpy", "scipy", "pandas"},
     "certificates": {"numpy"},
+    "advice": {"numpy", "optuna"},
     "report": {
         *("numpy", "matplotlib", "rich", "pyarrow", "plotly"),
         *("prometheus_client", "tensorboardX", "mlflow"),
@@ -135,6 +141,7 @@ CONFINED = {
     "tensorboardX": ("report/trackers/",),
     "mlflow": ("report/trackers/",),
     "torch": ("problems/pytorch/",),
+    "optuna": ("advice/proposals.py",),
     "safetensors": ("problems/pytorch/torch_problem.py",),
     "flwr": ("flower/",),
     "cryptography": ("flower/credentials.py",),

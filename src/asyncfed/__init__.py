@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from asyncfed import data, delays, errors, presets, problems, rules, strategies, testing, theory, uplinks
     from asyncfed.analysis.comparison import Comparison, compare
-    from asyncfed.api import Run, certify, load, register, resume, run, run_live, verify, what_if
+    from asyncfed.api import Run, advise, certify, load, register, resume, run, run_live, verify, what_if
     from asyncfed.certificates.certificate import Certificate
     from asyncfed.core.record import Config, Record, replace
     from asyncfed.core.types import (
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from asyncfed.live.local.local_engine import LocalEngine
     from asyncfed.live.session import CheckpointPolicy
     from asyncfed.problems.protocol import Problem
+    from asyncfed.report.page.advice_page import Advice
     from asyncfed.rules.protocol import Arrival, Rule, ServerRule
     from asyncfed.runs.live import LiveProgress
     from asyncfed.runs.progress import Progress
@@ -64,7 +65,7 @@ if TYPE_CHECKING:
 
 _NAMES_IN = {
     "asyncfed.analysis.comparison": ("Comparison", "compare"),
-    "asyncfed.api": ("Run", "certify", "load", "register", "resume", "run", "run_live", "verify", "what_if"),
+    "asyncfed.api": ("Run", "advise", "certify", "load", "register", "resume", "run", "run_live", "verify", "what_if"),
     "asyncfed.certificates.certificate": ("Certificate",),
     "asyncfed.core.record": ("Config", "Record", "replace"),
     "asyncfed.core.types": (
@@ -93,6 +94,7 @@ _NAMES_IN = {
     "asyncfed.live.local.local_engine": ("LocalEngine",),
     "asyncfed.live.session": ("CheckpointPolicy",),
     "asyncfed.problems.protocol": ("Problem",),
+    "asyncfed.report.page.advice_page": ("Advice",),
     "asyncfed.rules.protocol": ("Arrival", "Rule", "ServerRule"),
     "asyncfed.runs.live": ("LiveProgress",),
     "asyncfed.runs.progress": ("Progress",),
@@ -119,6 +121,7 @@ _MODULES = ("data", "delays", "errors", "presets", "problems", "rules", "strateg
 
 __all__ = [
     "Action",
+    "Advice",
     "Arrival",
     "Budget",
     "Cancel",
@@ -171,6 +174,7 @@ __all__ = [
     "Work",
     "Workers",
     "__version__",
+    "advise",
     "certify",
     "compare",
     "data",

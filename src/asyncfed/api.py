@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from asyncfed.core.errors import ConfigError, JournalError
-from asyncfed.delays import DelayModel
+from asyncfed.delays import DelayDescription, DelayModel
 from asyncfed.experiment import Experiment
 from asyncfed.live.checks import Limits
 from asyncfed.live.engine_protocol import Engine
@@ -20,6 +20,7 @@ from asyncfed.runs import resume as resumed_runs
 from asyncfed.runs import simulate as simulated_runs
 from asyncfed.runs import verify as verification
 from asyncfed.runs import what_if as alternatives
+from asyncfed.runs.given_problem import choose_problem
 from asyncfed.runs.live import LiveProgress, LiveWatcher
 from asyncfed.runs.progress import Progress, Watcher
 from asyncfed.runs.result import RecordedRun, load_run
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from asyncfed.data.data_source import PreparedData
     from asyncfed.report.figures.certificate_figure import DrawableCertificate
     from asyncfed.report.figures.client_figure import DrawableClientTable
+    from asyncfed.report.page.advice_page import Advice
     from asyncfed.theory.bias import Bias
 
 TableName: TypeAlias = Literal["evaluations", "rounds", "events", "clients"]
@@ -367,4 +369,82 @@ def what_if(
     return {label: _public(each) for label, each in found.items()}
 
 
-__all__ = ["Run", "TableName", "certify", "load", "register", "resume", "run", "run_live", "verify", "what_if"]
+def advise(
+    experiment: Experiment,
+    *,
+    objective: Literal["time", "bytes", "energy", "worst_clients"] = "time",
+    problem: Problem | None = None,
+    prepared: PreparedData | None = None,
+    strategies: Sequence[str] | None = None,
+    delays: DelayDescription | Path | str | None = None,
+    seeds: int = 8,
+    workers: int | None = None,
+    budget: float | None = None,
+    progress: float = 0.95,
+    out_dir: Path | str = "runs/advise",
+    watch: Callable[[int, int], None] | None = None,
+) -> Advice:
+    """Which strategy for these data and these stragglers? Simulate several with many settings, and recommend one.
+
+    All have the same data and the same budget of virtual time. Each one's few settings are searched with Optuna; the
+    best are repeated with fresh seeds and compared pair by pair, also with synchronous FedAvg at its own best settings.
+    Every simulated run is kept in `out_dir`: call it again after an interruption, and it continues to the same answer,
+    whatever the number of workers. In a script, call it under `if __name__ == "__main__":`.
+
+    Args:
+        experiment: data, model, delays and local work; its strategy, budget and stopping are replaced. Rates and local
+            epochs are searched as multiples of its own.
+        objective: what counts: "time", "bytes" or "energy" until the target is reached, or the loss of the worst tenth
+            of the clients at the end.
+        problem: what to learn in place of what the experiment describes.
+        prepared: the experiment's data, if `experiment.prepare_data()` has prepared them already.
+        strategies: names as in `asyncfed list strategies`; None for those that make sense. FedAvg is always added.
+        delays: in place of the experiment's: delays, a name, a .csv file of past job times (columns `client` and
+            `seconds`), or the file of a recorded run.
+        seeds: how often the finalists are repeated, at least 2; 8 or more for narrow intervals.
+        workers: processes, at least 1 (default: one per usable core). They change the speed and nothing else.
+        budget: virtual seconds of each run, positive; None for a few times what default FedAvg needs.
+        progress: the target, as the share of the way from the start to the best that any run of the search reached,
+            above 0 and below 1.
+        out_dir: the folder of the simulated runs.
+        watch: called as `watch(done, planned)` after each run.
+
+    Returns:
+        The advice: print it, `save` its page, `to_toml` what it recommends.
+
+    Raises:
+        ConfigError: an argument is out of range, Optuna is not installed, or no run learnt anything.
+    """
+    from asyncfed.advice.advisor import recommend
+    from asyncfed.report.page.advice_page import Advice
+
+    return Advice.of(
+        recommend(
+            experiment,
+            choose_problem(experiment, problem, prepared),
+            Path(out_dir),
+            objective=objective,
+            strategies=strategies,
+            delays=delays,
+            seeds=seeds,
+            workers=workers,
+            budget=budget,
+            progress=progress,
+            watch=watch,
+        )
+    )
+
+
+__all__ = [
+    "Run",
+    "TableName",
+    "advise",
+    "certify",
+    "load",
+    "register",
+    "resume",
+    "run",
+    "run_live",
+    "verify",
+    "what_if",
+]

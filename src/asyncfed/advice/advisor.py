@@ -17,6 +17,7 @@ from asyncfed.advice.scoring import check_aim, cost_of_target
 from asyncfed.advice.search import RUNGS, SearchPlan, SearchResult, planned_runs, search
 from asyncfed.advice.search_space import search_space
 from asyncfed.advice.trial_run import metric_of
+from asyncfed.analysis.protocols import Axis
 from asyncfed.core.errors import ConfigError
 from asyncfed.core.record import replace
 from asyncfed.core.types import Budget
@@ -33,6 +34,7 @@ clients, one client after another, and the published scripts."""
 
 SEARCH_SEEDS = 3
 FEWEST_SEEDS = 2
+COST_AXES: tuple[Axis, ...] = ("elapsed", "bytes", "energy")
 TRIALS = "trials"
 """The folder of the simulated runs."""
 
@@ -63,7 +65,7 @@ def recommend(
     chosen = {name: strategy_like(name, experiment.strategy, "same") for name in names}
     for strategy in chosen.values():
         strategy.check(problem.num_clients)
-    spaces = tuple(search_space(name, strategy, problem.num_clients) for name, strategy in chosen.items())
+    spaces = tuple(search_space(name, strategy, problem.num_examples) for name, strategy in chosen.items())
     planned = 1 + seeds * MOST_FINALISTS
     planned += planned_runs(len(spaces), max(len(space.choices) for space in spaces), SEARCH_SEEDS)
     cache = TrialCache(out_dir / TRIALS, f"{problem.fingerprint()} {sha256_of_files(trace_files(charged))}")
@@ -121,10 +123,9 @@ def _check(seeds: int, workers: int | None, budget: float | None, progress: floa
 def _notes(given: DelayDescription, charged: DelayDescription) -> tuple[str, ...]:
     if charged is given or not isinstance(charged, PerEpoch):
         return ()
-    return (
-        f"The delays do not depend on how much is trained, so they count for {charged.epochs} local "
-        f"epoch{'s'[: charged.epochs != 1]}; work with more epochs computes for longer in proportion.",
-    )
+    counted = f"{charged.epochs} local epoch{'s'[: charged.epochs != 1]}"
+    text = f"The delays do not depend on how much is trained, so they count for {counted}; "
+    return (text + "work with more epochs computes for longer in proportion.",)
 
 
 def _points(result: SearchResult) -> tuple[SearchPoint, ...]:
@@ -133,10 +134,10 @@ def _points(result: SearchResult) -> tuple[SearchPoint, ...]:
     points = []
     for candidate in result.complete():
         runs = [result.runs[candidate][last, seed] for seed in plan.seeds]
-        costs = [np.mean([cost_of_target(r, level, axis) for r in runs]) for axis in ("elapsed", "bytes", "energy")]
+        time, sent, energy = (float(np.mean([cost_of_target(run, level, axis) for run in runs])) for axis in COST_AXES)
         worst = [run.worst_test_loss for run in runs if run.worst_test_loss is not None]
-        if np.isfinite(costs).all():
+        if np.isfinite(time):
             settings = settings_text(plan.space(candidate.name).describe(candidate.levels))
             mean = float(np.mean(worst)) if worst else None
-            points.append(SearchPoint(candidate.name, settings, *map(float, costs), mean))
+            points.append(SearchPoint(candidate.name, settings, time, sent, energy, mean))
     return tuple(points)

@@ -75,9 +75,7 @@ def run_finalists(
     runs = runner.run([_final_run(plan, strategies[label], seed) for label, seed in wanted])
     done = dict(zip(wanted, runs, strict=True))
     return {
-        label: Finalist(
-            label, strategy, _settings(plan, label, strategy), {seed: done[label, seed] for seed in seeds}
-        )
+        label: Finalist(label, strategy, _settings(plan, label, strategy), {seed: done[label, seed] for seed in seeds})
         for label, strategy in strategies.items()
     }
 

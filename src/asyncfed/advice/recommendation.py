@@ -152,11 +152,6 @@ class Recommendation:
     def _score(self, label: str) -> float:
         return score(self._runs(label), self.target, self.aim, self.budget, whole=True)
 
-    def __str__(self) -> str:
-        from asyncfed.advice.sentences import plain_text
-
-        return plain_text(self)
-
 
 def settings_text(settings: Mapping[str, Any]) -> str:
     """Settings by name as one line.

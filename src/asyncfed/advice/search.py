@@ -11,7 +11,7 @@ from math import log
 
 from asyncfed.advice.cached_trials import TrialRunner
 from asyncfed.advice.proposals import Tried, propose
-from asyncfed.advice.scoring import Aim, Target, find_target, score
+from asyncfed.advice.scoring import Aim, find_target, score
 from asyncfed.advice.search_space import Space
 from asyncfed.advice.trial_run import TrialRun
 from asyncfed.core.record import Record, replace

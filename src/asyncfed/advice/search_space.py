@@ -5,12 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from asyncfed.core.record import Record, replace, to_plain
+import numpy as np
+from numpy.typing import NDArray
+
+from asyncfed.core.record import UNSET, Record, replace, to_plain
+from asyncfed.core.types import Work
 from asyncfed.strategies.protocol import Strategy
 
 RATE_FACTORS = tuple(2.0**power for power in range(-3, 5))
 SHARES = (0.125, 0.25, 0.5, 1.0)
-EPOCH_FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)
+WORK_FACTORS = (1 / 16, 1 / 4, 1 / 2, 1.0, 2.0, 4.0)
+FEWEST_STEPS = 4
+"""A part of an epoch is worth trying if it has at least so many mini-batch steps."""
+
 MIXINGS = (0.2, 0.4, 0.6, 0.8, 1.0)
 BOUND_FACTORS = (0.5, 1.0, 2.0, 4.0)
 
@@ -78,14 +85,14 @@ class Space(Record):
         return found
 
 
-def search_space(name: str, strategy: Strategy, num_clients: int) -> Space:
+def search_space(name: str, strategy: Strategy, num_examples: NDArray[np.int64]) -> Space:
     """What is searched of a strategy.
 
     | setting | levels |
     |---|---|
     | `work.learning_rate` | 1/8 to 16 times the strategy's own, in factors of 2 |
     | `concurrency`, `cohort_size` | an eighth, a quarter, a half, all of the clients |
-    | `work.epochs` | a quarter to 4 times the strategy's own, whole epochs |
+    | `work.epochs`, `work.steps` | 1/16 to 4 times the strategy's own; parts of an epoch as `steps`, those of the mean client |
     | `buffer_size` | an eighth, a quarter, a half, all of the concurrency |
     | `mixing` | 0.2 to 1, where it is used |
     | `max_staleness` | 1/2 to 4 times the concurrency, or no bound |
@@ -96,11 +103,12 @@ def search_space(name: str, strategy: Strategy, num_clients: int) -> Space:
     Args:
         name: the strategy's name.
         strategy: the strategy, with the work that rates and epochs are multiples of.
-        num_clients: how many clients there are.
+        num_examples: the rows of each client.
 
     Returns:
         The space.
     """
+    num_clients = len(num_examples)
     fields = to_plain(strategy)
     work = strategy.work
     choices = [_choice("rate", [factor * work.learning_rate for factor in RATE_FACTORS], work.learning_rate, _set_rate)]
@@ -112,8 +120,8 @@ def search_space(name: str, strategy: Strategy, num_clients: int) -> Space:
         levels = [round(factor * fields["max_steps"]) for factor in BOUND_FACTORS]
         choices.append(_choice("max_steps", levels, fields["max_steps"], _set_steps))
     else:
-        levels = [max(1, round(factor * work.epochs)) for factor in EPOCH_FACTORS]
-        choices.append(_choice("epochs", levels, work.epochs, _set_epochs))
+        levels, own = _work_levels(work, num_examples)
+        choices.append(_choice("local work", levels, own, _set_work))
     if "buffer_size" in fields:
         choices.append(_relative("buffer_size", SHARES, fields))
     if "mixing" in fields and fields.get("aggregate", "mixing") == "mixing":
@@ -127,10 +135,32 @@ def search_space(name: str, strategy: Strategy, num_clients: int) -> Space:
     return Space(name, strategy, tuple(choice for choice in choices if len(choice.levels) > 1))
 
 
+def _work_levels(work: Work, num_examples: NDArray[np.int64]) -> tuple[list[str], str]:
+    """Amounts of local work, and the one that the work has; as texts, for epochs and steps are different settings."""
+    if work.steps is not UNSET:
+        steps = work.steps
+        return [f"{max(1, round(factor * steps))} steps" for factor in WORK_FACTORS], f"{steps} steps"
+    mean = float(np.mean(-(-num_examples // work.batch_size)))
+    levels = []
+    for factor in WORK_FACTORS:
+        epochs = factor * work.epochs
+        if epochs >= 1:
+            levels.append(_epochs_text(round(epochs)))
+        elif epochs * mean >= FEWEST_STEPS:
+            levels.append(f"{round(epochs * mean)} steps")
+    return levels, _epochs_text(work.epochs)
+
+
+def _epochs_text(epochs: int) -> str:
+    return f"{epochs} epoch{'s'[: epochs != 1]}"
+
+
 def read_settings(strategy: Strategy, names: tuple[str, ...]) -> dict[str, Any]:
     """The values of searched settings in a strategy, by their names."""
     fields = to_plain(strategy)
-    fields |= {"rate": strategy.work.learning_rate, "epochs": strategy.work.epochs}
+    work = strategy.work
+    amount = _epochs_text(work.epochs) if work.steps is UNSET else f"{work.steps} steps"
+    fields |= {"rate": work.learning_rate, "local work": amount}
     return {name: fields[name] for name in names}
 
 
@@ -165,8 +195,10 @@ def _set_rate(strategy: Any, rate: float) -> Strategy:
     return changed
 
 
-def _set_epochs(strategy: Any, epochs: int) -> Strategy:
-    changed: Strategy = replace(strategy, work=replace(strategy.work, epochs=epochs))
+def _set_work(strategy: Any, amount: str) -> Strategy:
+    number, unit = amount.split()
+    settings: dict[str, Any] = {"steps": int(number)} if unit == "steps" else {"epochs": int(number)}
+    changed: Strategy = replace(strategy, work=replace(strategy.work, **settings))
     return changed
 
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
-from asyncfed.cli import journal_commands, preset_commands, run_commands, study_commands
+from asyncfed.cli import advise_commands, journal_commands, preset_commands, run_commands, study_commands
 from asyncfed.cli.flower_commands import flower
 from asyncfed.cli.imports import import_parts
 from asyncfed.cli.output import complaints
@@ -29,6 +29,7 @@ for command in (
     journal_commands.replay,
     study_commands.compare,
     study_commands.certify,
+    advise_commands.advise,
     study_commands.reproduce,
     preset_commands.presets,
 ):

@@ -72,12 +72,12 @@ def run_bar(
 
 
 @contextmanager
-def counting_bar(console: Console, words: str, total: int) -> Iterator[Callable[[int], None]]:
-    """A bar that counts to `total`; yields the function to call with the number done."""
+def counting_bar(console: Console, words: str, total: int) -> Iterator[Callable[..., None]]:
+    """A bar that counts to `total`; yields the function to call with the number done, and a new total if it changed."""
     columns = (TextColumn(words), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True) as progress:
         task = progress.add_task("", total=total)
-        yield lambda done: progress.update(task, completed=done)
+        yield lambda done, total=None: progress.update(task, completed=done, total=total)
 
 
 @contextmanager

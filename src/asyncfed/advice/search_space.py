@@ -92,7 +92,7 @@ def search_space(name: str, strategy: Strategy, num_examples: NDArray[np.int64])
     |---|---|
     | `work.learning_rate` | 1/8 to 16 times the strategy's own, in factors of 2 |
     | `concurrency`, `cohort_size` | an eighth, a quarter, a half, all of the clients |
-    | `work.epochs`, `work.steps` | 1/16 to 4 times the strategy's own; parts of an epoch as `steps`, those of the mean client |
+    | `work.epochs`, `work.steps` | 1/16 to 4 times the strategy's own; parts of an epoch in steps |
     | `buffer_size` | an eighth, a quarter, a half, all of the concurrency |
     | `mixing` | 0.2 to 1, where it is used |
     | `max_staleness` | 1/2 to 4 times the concurrency, or no bound |
@@ -120,8 +120,8 @@ def search_space(name: str, strategy: Strategy, num_examples: NDArray[np.int64])
         levels = [round(factor * fields["max_steps"]) for factor in BOUND_FACTORS]
         choices.append(_choice("max_steps", levels, fields["max_steps"], _set_steps))
     else:
-        levels, own = _work_levels(work, num_examples)
-        choices.append(_choice("local work", levels, own, _set_work))
+        amounts, own = _work_levels(work, num_examples)
+        choices.append(_choice("local work", amounts, own, _set_work))
     if "buffer_size" in fields:
         choices.append(_relative("buffer_size", SHARES, fields))
     if "mixing" in fields and fields.get("aggregate", "mixing") == "mixing":

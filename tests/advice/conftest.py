@@ -22,7 +22,7 @@ def small_experiment(**changes):
 
 def small_search(out_dir, **settings):
     experiment = small_experiment()
-    usual = {"strategies": ["fedasync"], "seeds": 4, "workers": 1, "budget": 40.0}
+    usual = {"strategies": ["fedasync"], "seeds": 4, "workers": 1, "budget": 25.0}
     return recommend(experiment, experiment.problem(), out_dir, **(usual | settings))
 
 

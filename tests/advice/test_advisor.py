@@ -9,12 +9,12 @@ import time
 from pathlib import Path
 
 import pytest
+from tests.advice.conftest import small_experiment, small_search
 
 import asyncfed as af
 from asyncfed.advice import advisor
 from asyncfed.advice.finalists import DEFAULT
 from asyncfed.cli.advise_commands import STRATEGY_NAMES
-from tests.advice.conftest import small_experiment, small_search
 
 
 def test_where_stragglers_are_ten_times_slower_waiting_for_them_loses(found):

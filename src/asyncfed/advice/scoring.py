@@ -80,13 +80,18 @@ def find_target(metric: str, runs: Iterable[TrialRun], progress: float) -> Targe
 
 
 def place_of_target(run: TrialRun, level: float) -> int | None:
-    """The first measurement at or below the level; None if there is none, or if the run diverged."""
-    reached = np.flatnonzero(run.known_losses <= level)
-    return None if run.verdict == "diverged" or not len(reached) else int(reached[0])
+    """The measurement from which on the run stays at or below the level; None if it does not, or if it diverged.
+
+    The first one below it would do for curves without noise. With noise, a large rate touches any level early by chance
+    and is above it again at the next update.
+    """
+    above = np.flatnonzero(~(run.known_losses <= level))
+    place = int(above[-1]) + 1 if len(above) else 0
+    return None if run.verdict == "diverged" or place == len(run.loss) else place
 
 
 def cost_of_target(run: TrialRun, level: float, axis: Axis) -> float:
-    """What the run had spent when it reached the level: seconds, bytes or joules; NaN if it did not."""
+    """What the run had spent when it reached the level for good: seconds, bytes or joules; NaN if it did not."""
     place = place_of_target(run, level)
     return float("nan") if place is None else float(_column(run, axis)[place])
 

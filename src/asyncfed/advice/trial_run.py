@@ -8,14 +8,15 @@ from math import isfinite
 import numpy as np
 
 from asyncfed.analysis.client_table import worst_tenth
+from asyncfed.core.errors import JournalError
 from asyncfed.core.record import Record, replace
 from asyncfed.core.types import Merge
 from asyncfed.engine.evaluation import Evaluation
 from asyncfed.engine.execution import Execution
 from asyncfed.experiment import Experiment
 from asyncfed.problems.protocol import Problem, ScoresClients
-from asyncfed.runs.result import RecordedRun
 from asyncfed.runs.simulate import simulate
+from asyncfed.store.ledger import Ledger
 
 GROWTH = 1.03
 """Models are measured at growing distances, so that a cost is known to 3 % whether a run is short or long."""
@@ -76,9 +77,13 @@ def simulate_trial(experiment: Experiment, problem: Problem) -> TrialRun:
     run = simulate(plain, problem=problem, threads=1, observer=watched)
     if not run.finished:
         raise KeyboardInterrupt
+    final = run.journal.checkpoint()
+    if final is None:
+        raise JournalError("a simulated run ended without a model. Report this: it cannot happen.")
+    ledger, params = final[0]["ledger"], final[1]["params"]
     measure = _measure(problem)
     first = measure(problem.init(experiment.seed, how=experiment.init))
-    watched.end(run.params)
+    watched.end(params)
     losses = [_finite(loss) for loss in (first, *map(measure, watched.models))]
     return TrialRun(
         run.verdict,
@@ -87,9 +92,10 @@ def simulate_trial(experiment: Experiment, problem: Problem) -> TrialRun:
         (0, *(point.bytes for point in watched.points)),
         (0.0, *(point.energy for point in watched.points)),
         tuple(losses),
-        *_totals(run),
-        *_worst(problem, run.params),
-        float(_jain(run.participation())),
+        int(ledger["bytes_down"] + ledger["bytes_up"]),
+        float(ledger["energy"]),
+        *_worst(problem, params),
+        Ledger.from_snapshot(ledger).jain_index(),
     )
 
 
@@ -146,15 +152,6 @@ def _measure(problem: Problem) -> Callable[[np.ndarray], float]:
     return lambda params: float(problem.evaluate(params, threads=1)[metric])
 
 
-def _totals(run: RecordedRun) -> tuple[int, float]:
-    """Bytes and joules of the whole run: also of what no merge followed."""
-    checkpoint = run.journal.checkpoint()
-    if checkpoint is None:
-        return 0, 0.0
-    ledger = checkpoint[0]["ledger"]
-    return int(ledger["bytes_down"] + ledger["bytes_up"]), float(ledger["energy"])
-
-
 def _worst(problem: Problem, params: np.ndarray) -> tuple[float | None, float | None, float | None]:
     """Loss of the worst tenth of the clients on the rows of the target and on test rows, and their accuracy there."""
     if not isinstance(problem, ScoresClients):
@@ -171,11 +168,6 @@ def _worst(problem: Problem, params: np.ndarray) -> tuple[float | None, float | 
 def _mean_of_worst(loss: np.ndarray) -> float | None:
     marked = worst_tenth(loss)
     return _finite(float(np.mean(loss[marked]))) if marked.any() else None
-
-
-def _jain(merges: np.ndarray) -> float:
-    squares = float(np.sum(merges.astype(np.float64) ** 2))
-    return float(merges.sum()) ** 2 / (len(merges) * squares) if squares else 0.0
 
 
 def _finite(value: float) -> float | None:

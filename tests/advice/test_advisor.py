@@ -17,12 +17,13 @@ from asyncfed.advice.finalists import DEFAULT
 from asyncfed.cli.advise_commands import STRATEGY_NAMES
 
 
-def test_where_stragglers_are_ten_times_slower_waiting_for_them_loses(found):
-    advice, _ = found
-    assert advice.winner.startswith("fedasync")
+@pytest.mark.slow
+def test_where_a_fifth_of_the_clients_is_ten_times_slower_default_fedavg_is_beaten(tmp_path):
+    experiment = small_experiment(num_clients=40, data=af.data.PaperRegression(num_samples=2000, num_features=5))
+    advice = advisor.recommend(experiment, experiment.problem(), tmp_path, strategies=["fedasync", "fedbuff"])
     assert advice.beats_synchronous
-    assert advice.ratio(advice.winner, advice.baseline).high < 1
     assert advice.ratio(advice.winner, DEFAULT).high < 1
+    assert advice.target.metric == "validation_loss"
 
 
 def test_finalists_have_the_same_seeds_none_of_which_the_search_used(found):
@@ -34,7 +35,7 @@ def test_finalists_have_the_same_seeds_none_of_which_the_search_used(found):
 
 def test_an_interrupted_search_continues_to_the_same_answer(found, tmp_path):
     advice, _ = found
-    for stop in (20, 60):
+    for stop in (10, 30):
 
         def interrupt(done, planned, stop=stop):
             if done >= stop:
@@ -46,7 +47,7 @@ def test_an_interrupted_search_continues_to_the_same_answer(found, tmp_path):
     again = small_search(tmp_path)
     assert again.to_toml() == advice.to_toml()
     assert again.num_runs == advice.num_runs
-    assert len(kept) >= 40
+    assert len(kept) >= 20
     assert all(file.stat().st_mtime_ns == when for file, when in kept.items()), "what was simulated is not done again"
 
 
@@ -89,6 +90,12 @@ def test_a_clock_that_stands_still_is_refused(tmp_path):
 
 def test_the_command_line_names_the_same_strategies():
     assert tuple(STRATEGY_NAMES.split(",")) == advisor.STRATEGIES
+
+
+@pytest.mark.slow
+def test_the_number_of_processes_changes_nothing(found, tmp_path):
+    advice, _ = found
+    assert small_search(tmp_path, workers=2).to_toml() == advice.to_toml()
 
 
 COMMAND = [

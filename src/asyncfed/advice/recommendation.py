@@ -89,9 +89,13 @@ class Recommendation:
 
     @property
     def not_distinguishable(self) -> list[str]:
-        """The other finalists that may be as good as the winner: the interval of their ratio to it includes 1."""
+        """The other finalists that may be as good as the winner: the interval of their ratio to it includes 1.
+
+        Not those that missed the target with more seeds than the winner.
+        """
         others = [label for label in self.ranking if label not in (self.winner, DEFAULT)]
-        return [label for label in others if not self.missed(label) and not self.ratio(label, self.winner).low > 1]
+        others = [label for label in others if self.missed(label) <= self.missed(self.winner)]
+        return [label for label in others if not self.ratio(label, self.winner).low > 1]
 
     def missed(self, label: str) -> int:
         """With how many seeds the target was not reached within the budget."""

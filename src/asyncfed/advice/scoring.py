@@ -74,7 +74,7 @@ def find_target(metric: str, runs: Iterable[TrialRun], progress: float) -> Targe
     if not best < start:
         raise ConfigError(
             f"no run lowered {metric} below where it started, {start:.4g}. Check the data and the model, or try a "
-            "smaller learning rate: the search goes up to an eighth of the experiment's."
+            "smaller learning rate: the search goes down to a sixteenth of the experiment's."
         )
     return Target(metric, start, best, progress)
 

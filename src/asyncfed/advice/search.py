@@ -30,8 +30,8 @@ GENERATIONS = (None, 4, 3)
 REFINED = 2
 """Strategies besides the baseline whose best settings are compared with all that differ in one level."""
 
-REFINEMENTS = 2
-"""How often that is done anew around better settings that were found."""
+REFINEMENTS = 5
+"""How often that is done anew, as long as it finds better settings."""
 
 CLOSE = log(1.1)
 """Neighbours that are worse by more on the first seed are not simulated with the others."""

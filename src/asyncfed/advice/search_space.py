@@ -12,7 +12,7 @@ from asyncfed.core.record import UNSET, Record, replace, to_plain
 from asyncfed.core.types import Work
 from asyncfed.strategies.protocol import Strategy
 
-RATE_FACTORS = tuple(2.0**power for power in range(-3, 5))
+RATE_FACTORS = tuple(2.0**power for power in range(-4, 5))
 SHARES = (0.125, 0.25, 0.5, 1.0)
 WORK_FACTORS = (1 / 16, 1 / 4, 1 / 2, 1.0, 2.0, 4.0)
 FEWEST_STEPS = 4
@@ -90,7 +90,7 @@ def search_space(name: str, strategy: Strategy, num_examples: NDArray[np.int64])
 
     | setting | levels |
     |---|---|
-    | `work.learning_rate` | 1/8 to 16 times the strategy's own, in factors of 2 |
+    | `work.learning_rate` | 1/16 to 16 times the strategy's own, in factors of 2 |
     | `concurrency`, `cohort_size` | an eighth, a quarter, a half, all of the clients |
     | `work.epochs`, `work.steps` | 1/16 to 4 times the strategy's own; parts of an epoch in steps |
     | `buffer_size` | an eighth, a quarter, a half, all of the concurrency |

@@ -9,6 +9,7 @@ import numpy as np
 from asyncfed.advice.finalists import DEFAULT
 from asyncfed.advice.recommendation import Recommendation, settings_text
 from asyncfed.advice.scoring import Aim
+from asyncfed.advice.search_space import RATE_FACTORS
 from asyncfed.analysis.plain_text import format_number, text_table
 from asyncfed.analysis.statistics import Interval
 
@@ -31,9 +32,10 @@ def sentences(advice: Recommendation) -> list[str]:
     if others:
         found.append(f"Not distinguishable from it with these seeds: {', '.join(others)}.")
     else:
-        found.append("All other finalists are distinguishable from it.")
+        found.append("Every other finalist needs more, the interval excluding 1, or missed the target more often.")
     if advice.winner != advice.baseline:
         found.append(_other_costs(advice))
+    found += _end_of_range(advice)
     if advice.missed(advice.winner):
         found.append(
             f"It missed the target with {advice.missed(advice.winner)} of {len(advice.seeds)} seeds within the budget; "
@@ -73,6 +75,16 @@ def plain_text(advice: Recommendation) -> str:
     table = text_table("finalists", list(rows[0]), [list(row.values()) for row in rows], target_sentence(advice))
     settings = [f"{label}: {settings_text(advice.finalists[label].settings)}" for label in advice.ranking]
     return "\n".join([*sentences(advice), "", table, "", *settings, *advice.notes])
+
+
+def _end_of_range(advice: Recommendation) -> list[str]:
+    """A sentence if the winner's rate is the smallest or largest that was searched, so that a better one may exist."""
+    rate, own = advice.finalists[advice.winner].strategy.work.learning_rate, advice.experiment.strategy.work
+    factor = rate / own.learning_rate
+    if RATE_FACTORS[0] < factor < RATE_FACTORS[-1]:
+        return []
+    end = "smallest" if factor < 1 else "largest"
+    return [f"Its rate is the {end} that was searched; ask again with --lr {format_number(rate)} to search around it."]
 
 
 def _row(advice: Recommendation, label: str) -> dict[str, str]:

@@ -67,6 +67,10 @@ ROOMS = {
         "advice",
         "report",
     },
+    "sklearn": {
+        *BOTTOM,
+        *("kernels", "strategies", "problems", "delays", "engine", "experiment", "presets", "api"),
+    },
     "reproduce": {
         *BOTTOM,
         *("data", "delays", "strategies", "engine", "store", "experiment", "presets", "runs", "analysis", "report"),
@@ -120,6 +124,7 @@ OUTSIDE = {
     "flower": {"numpy", "flwr", "cryptography"},
     "testing": {"numpy"},
     "api": {"numpy"},
+    "sklearn": {"numpy", "scipy", "sklearn"},
     "reproduce": {"numpy"},
     "cli": {"typer", "rich"},
 }
@@ -134,7 +139,7 @@ CONFINED = {
     "rich": ("cli/", "report/terminal/"),
     "typer": ("cli/",),
     "pyarrow": ("data/reading/", "report/export.py"),
-    "sklearn": ("data/built_in.py",),
+    "sklearn": ("data/built_in.py", "sklearn/"),
     "plotly": ("report/page/",),
     "pandas": ("data/built_in.py", "analysis/frames.py"),
     "prometheus_client": ("report/trackers/",),

@@ -1,6 +1,7 @@
 """The public names: lazily imported, the same for type checkers as at run time, and no module of the same name."""
 
 import ast
+import io
 import subprocess
 import sys
 from importlib import import_module
@@ -136,3 +137,23 @@ class Mine(af.Config, tag_field="kind", tag="mine"):
     pass
 """
     loaded_after(code)
+
+
+class Terminal(io.StringIO):
+    """Standard error, as it is when somebody watches."""
+
+    def isatty(self):
+        return True
+
+
+@pytest.mark.parametrize(("how", "shown"), [({}, True), ({"progress": False}, False), ({"watch": len}, False)])
+def test_a_run_on_a_terminal_shows_how_far_it_is(small, monkeypatch, how, shown):
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    monkeypatch.setenv("TERM", "xterm")
+    af.run(small(), **how)
+    assert ("virtual time" in sys.stderr.getvalue()) == shown
+
+
+def test_in_a_pipe_there_is_no_bar(small, capsys):
+    af.run(small())
+    assert capsys.readouterr() == ("", "")

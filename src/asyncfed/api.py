@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
@@ -139,6 +141,7 @@ def run(
     delays: DelayModel | None = None,
     threads: int | None = None,
     watch: Watcher | None = None,
+    progress: bool = True,
     force: bool = False,
     checkpoint_seconds: float = CHECKPOINT_SECONDS,
 ) -> Run:
@@ -153,6 +156,7 @@ def run(
         delays: the clients' clock in place of the experiment's, for a delay model of your own.
         threads: at least 1 (default: all cores). They change the speed and nothing else.
         watch: called about ten times a second with the `Progress` of the run.
+        progress: whether a progress bar is shown: on standard error if that is a terminal and there is no `watch`.
         force: replace a file that exists already.
         checkpoint_seconds: wall-clock seconds between checkpoints, 0 or more.
 
@@ -163,19 +167,29 @@ def run(
     >>> af.run(af.presets.regression(rounds=3)).verdict
     'finished'
     """
-    return _public(
-        simulated_runs.simulate(
-            experiment,
-            out=out,
-            problem=problem,
-            prepared=prepared,
-            delays=delays,
-            threads=threads,
-            watch=watch,
-            force=force,
-            checkpoint_seconds=checkpoint_seconds,
+    with _bar(experiment, progress and watch is None) as bar:
+        return _public(
+            simulated_runs.simulate(
+                experiment,
+                out=out,
+                problem=problem,
+                prepared=prepared,
+                delays=delays,
+                threads=threads,
+                watch=watch or bar,
+                force=force,
+                checkpoint_seconds=checkpoint_seconds,
+            )
         )
-    )
+
+
+def _bar(experiment: Experiment, wanted: bool) -> AbstractContextManager[Watcher | None]:
+    """The function that shows how far the run is; None where nobody would see it."""
+    if not wanted or sys.stderr is None or not sys.stderr.isatty():  # asked first: importing rich takes a while
+        return nullcontext()
+    from asyncfed.report.terminal.progress import terminal_run_bar
+
+    return terminal_run_bar(experiment)
 
 
 def run_live(

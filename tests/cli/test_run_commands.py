@@ -89,3 +89,17 @@ def test_what_is_not_understood_is_explained(cli, tmp_path):
     wrong = cli("live", "--slow", "three", "--out", tmp_path / "x.sqlite")
     assert wrong.code == 2
     assert "write --slow 3=10" in wrong.err
+
+
+@pytest.mark.parametrize("command", ["run", "live"])
+def test_a_file_that_exists_is_refused_before_any_data_are_read(cli, out, tmp_path, command):
+    out.parent.mkdir()
+    out.write_text("somebody's work")
+    refused = cli(command, tmp_path / "no_such_table.csv", "--target", "y", "--out", out)
+    assert refused.code == 2
+    assert "exists already, and nothing was overwritten" in refused.err
+    assert refused.out == ""
+
+
+def test_run_says_first_where_its_file_will_be(cli, toml, out):
+    assert cli("run", toml, "--out", out).raw.replace("\n", "").startswith(f"run file: {out}")

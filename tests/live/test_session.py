@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from asyncfed.core.errors import JournalError, ProtocolError
 from asyncfed.core.record import replace
 from asyncfed.core.types import Budget, Work
+from asyncfed.engine.stopping import Stopping
 from asyncfed.live.checks import Limits
 from asyncfed.live.session import Accepted, CheckpointPolicy, LiveSession, Refusal
 from asyncfed.live.wire import Result
@@ -316,6 +317,17 @@ def test_a_run_ends_when_its_time_is_up(live_run):
     assert live.session.finished
     assert live.session.state.verdict == ("finished", "the time budget of 5 s is spent")
     assert live.session.state.elapsed == 5.0
+    live.commit()
+    live.check_whole()
+
+
+def test_a_run_that_stops_early_ends_with_tickets_that_were_never_dispatched(live_run):
+    live = live_run(budget=Budget(updates=12), stopping=Stopping(metric="objective", target=1e9))
+    live.commit()
+    while not live.session.finished:
+        live.answer(min(live.held))
+    assert "the target of 1e+09 is reached" in live.session.state.verdict[1]
+    assert live.session.expire(1e6) == []
     live.commit()
     live.check_whole()
 

@@ -111,7 +111,7 @@ def test_what_a_replaced_run_had_not_yet_moved_into_its_file_is_gone_with_it(pat
 
 
 def test_of_two_that_make_the_same_file_at_once_one_is_refused(path, monkeypatch):
-    monkeypatch.setattr(files, "_check_free", lambda file, replace: None)
+    monkeypatch.setattr(files, "check_free", lambda file, replace: None)
     monkeypatch.setattr(Path, "exists", lambda self: False)
     Journal.create(path, {"name": "other"}).close()
     with pytest.raises(JournalError, match="made by another process meanwhile, and nothing was overwritten"):

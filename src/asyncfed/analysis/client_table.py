@@ -74,8 +74,14 @@ class ClientTable:
     @property
     def caption(self) -> str:
         """What a reader of a printed table should know, and the summary."""
-        summary = ", ".join(f"{name} {format_number(value)}" for name, value in self.summary().items())
-        return f"alone: {self.alone_description}. * worst tenth. {summary}"
+        found = {name: format_number(value) for name, value in self.summary().items()}
+        losses = f"mean {found['mean loss']}, spread {found['spread of losses']}, worst tenth {found['worst tenth']}"
+        evenness, better_off = found["Jain's index"], found["better off federated"]
+        weights = f"{found['smallest effective weight']} to {found['largest effective weight']}"
+        return (
+            f"alone: {self.alone_description}. * worst tenth. Losses: {losses}. Share of clients better off federated: "
+            f"{better_off}. Evenness of merges (Jain's index): {evenness}. Effective weights: {weights}"
+        )
 
     def shown_rows(self) -> list[list[str]]:
         """The cells of a printed table, a row a client: its name, marked * in the worst tenth, and `shown_columns`."""

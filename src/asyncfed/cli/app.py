@@ -8,15 +8,19 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
-from asyncfed.cli import advise_commands, journal_commands, preset_commands, run_commands, study_commands
+from asyncfed.cli import advise_commands, journal_commands, list_commands, run_commands, study_commands
 from asyncfed.cli.flower_commands import flower
 from asyncfed.cli.imports import import_parts
 from asyncfed.cli.output import complaints
 from asyncfed.core.errors import AsyncFedError
 from asyncfed.version import __version__
 
+# Help in plain text: drawing it with rich takes longer than all else that --help does.
 app = typer.Typer(
-    help="Asynchronous federated learning that can be trusted.", no_args_is_help=True, pretty_exceptions_enable=False
+    help="Asynchronous federated learning that can be trusted.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
 )
 for command in (
     run_commands.run,
@@ -31,9 +35,10 @@ for command in (
     study_commands.certify,
     advise_commands.advise,
     study_commands.reproduce,
-    preset_commands.presets,
+    list_commands.presets,
 ):
     app.command()(command)
+app.command("list")(list_commands.list_names)
 app.add_typer(flower, name="flower")
 
 

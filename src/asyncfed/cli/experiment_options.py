@@ -27,6 +27,10 @@ PRESET = "regression"
 
 NO_OWNER = "rows are assigned at random"
 PROBLEM_NAMES = "least_squares, ridge, logistic, svm or squared_hinge"
+STRATEGY_NAMES = (
+    "afl, afl_mixing, afl_delta_mean, afl_delta_sum, sync, fedavg, fedprox, fedasync, scaffold_async, scaffold, "
+    "fedbuff, fedcompass, ringmaster, aflguard, cyclic, published or published_sync"
+)
 DELAY_NAMES = "none, laptop, stragglers or heavy_tailed"
 """Written out, for help is printed without importing what makes them; a test compares them with the presets."""
 
@@ -64,7 +68,8 @@ class ExperimentOptions:
     strategy: Annotated[
         str | None,
         typer.Option(
-            help="Another strategy, by name (`asyncfed list strategies`) or registered kind, with the same local work."
+            help=f"Another strategy, with the same local work: {STRATEGY_NAMES}, or a registered kind; `asyncfed list "
+            "strategies` describes them."
         ),
     ] = None
     delays: Annotated[str | None, typer.Option(help=f"Other delays by name: {DELAY_NAMES}.")] = None

@@ -9,7 +9,7 @@ import typer
 
 from asyncfed.cli.output import complaints, console, print_line
 
-flower = typer.Typer(help="Run an experiment over the network, on Flower.", no_args_is_help=True)
+flower = typer.Typer(help="Run an experiment over the network, on Flower.", no_args_is_help=True, rich_markup_mode=None)
 Nodes = Annotated[int, typer.Option(help="How many nodes there are, one client each.")]
 
 

@@ -28,7 +28,10 @@ def show(
     clients: Annotated[bool, typer.Option("--clients", help="Also show each client's loss and weight.")] = False,
     full_digests: Annotated[bool, typer.Option("--full-digests", help="Also print the digests in full.")] = False,
 ) -> None:
-    """Show what a run did, how it ended, and digests of its events and model: equal runs have equal ones."""
+    """Show what a run did and how it ended.
+
+    The digests of its events and model are equal for equal runs.
+    """
     from asyncfed.api import load
     from asyncfed.experiment import to_toml
 
@@ -62,7 +65,10 @@ def export(
         Literal["table", "tensorboard", "mlflow"], typer.Option(help="One table, or the whole run for a tracker.")
     ] = "table",
 ) -> None:
-    """Write a table of a run as CSV or Parquet, or the whole run for TensorBoard or MLflow."""
+    """Write a run as CSV or Parquet, or for a tracker.
+
+    One of its tables as CSV or Parquet, or the whole run for TensorBoard or MLflow.
+    """
     from asyncfed.api import load
 
     recorded = load(file)
@@ -117,7 +123,7 @@ def _describe_run(file: Path) -> RunDescription:
 
 
 def verify(file: RunFile, threads: Threads = None) -> None:
-    """Replay a run's journal and compare the digests of events and model."""
+    """Replay a run's journal and compare what follows from it."""
     from asyncfed.api import load
     from asyncfed.api import verify as replay_and_compare
     from asyncfed.report.terminal.progress import counting_bar
@@ -137,7 +143,10 @@ def replay(
     plot: Plot = None,
     threads: Threads = None,
 ) -> None:
-    """Repeat a run in the simulator: as it was, or with its clients' durations and other strategies."""
+    """Repeat a run in the simulator, or ask what others had done.
+
+    As it was, or with its clients' durations and other strategies.
+    """
     if not strategy:
         verify(file, threads)
         return

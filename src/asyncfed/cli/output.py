@@ -31,6 +31,14 @@ def print_note(text: str) -> None:
     console.print(text, style="dim", highlight=False, markup=False)
 
 
+def announce_run_file(file: Path, force: bool) -> None:
+    """Say where the run will be, and refuse at once a place where it may not be: before any data are read."""
+    from asyncfed.runs.run_file import check_run_file
+
+    check_run_file(file, force)
+    print_line(f"run file: {file}")
+
+
 def print_stopped(text: str) -> None:
     """A line to standard error about a command that was interrupted."""
     complaints.print(text, highlight=False, markup=False)
@@ -59,7 +67,7 @@ def print_run(
 
     console.print(run_table(run, digests))
     if clients:
-        console.print(client_table(run.clients))
+        console.print(client_table(run.clients, console.width))
     if plot is not None:
         from asyncfed.report.figures.run_figure import draw_run
 

@@ -11,7 +11,7 @@ import typer
 
 from asyncfed.cli.experiment_options import ExperimentOptions, takes_experiment
 from asyncfed.cli.options import CheckpointSeconds, Force, Plot, RunFile, Threads, Timeline
-from asyncfed.cli.output import console, exit_by_verdict, print_note, print_run
+from asyncfed.cli.output import announce_run_file, console, exit_by_verdict, print_note, print_run
 from asyncfed.core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -34,8 +34,9 @@ def run(
     from asyncfed import api
     from asyncfed.report.terminal.progress import run_bar
 
-    chosen, data, _ = options.prepare()
     file = out or options.default_file()
+    announce_run_file(file, force)
+    chosen, data, _ = options.prepare()
     print_note(chosen.measure_heterogeneity(data.clients).verdict)
     with run_bar(console, chosen) as watch:
         done = api.run(
@@ -58,13 +59,16 @@ def resume(
     plot: Plot = None,
     checkpoint_seconds: CheckpointSeconds = 2.0,
 ) -> None:
-    """Continue an interrupted run, to the bytes it would have reached uninterrupted."""
+    """Continue an interrupted run.
+
+    A simulated run reaches the bytes it would have reached uninterrupted.
+    """
     from asyncfed import api
     from asyncfed.report.terminal.progress import run_bar
 
     given = None if experiment is None else ExperimentOptions(experiment).build()
     recorded = api.load(file)
-    clock = "wall" if "live" in recorded.header else "virtual"
+    clock = "time" if "live" in recorded.header else "virtual time"
     with run_bar(console, recorded.experiment, clock) as watch:
         done = api.resume(file, experiment=given, threads=threads, watch=watch, checkpoint_seconds=checkpoint_seconds)
     print_run(done, plot)
@@ -91,13 +95,17 @@ def live(
     timeline: Timeline = None,
     metrics_port: Annotated[int | None, typer.Option(help="Offer metrics for Prometheus on this port.")] = None,
 ) -> None:
-    """Run an experiment for real, every client a process. Ctrl-C stops it cleanly; `asyncfed resume` continues it."""
+    """Run an experiment with every client a process of this machine.
+
+    A client has its own rows only. Ctrl-C stops the run cleanly; `asyncfed resume` continues it.
+    """
     from asyncfed.api import run_live
     from asyncfed.live.checks import Limits
     from asyncfed.live.local.local_engine import LocalEngine
 
-    chosen, data, _ = options.prepare()
     file = out or options.default_file("-live.sqlite")
+    announce_run_file(file, force)
+    chosen, data, _ = options.prepare()
     with _live_watcher(chosen, metrics_port) as watch:
         done = run_live(
             chosen,
@@ -110,7 +118,7 @@ def live(
             watch=watch,
             force=force,
         )
-    print_run(done, plot, timeline)
+    print_run(done, plot, timeline, clients=not options.names_preset)
     exit_by_verdict(done)
 
 
@@ -124,7 +132,7 @@ def _live_watcher(chosen: Experiment, metrics_port: int | None) -> Iterator[Live
         watchers: list[LiveWatcher] = []
         if metrics_port is not None:
             watchers.append(both.enter_context(metrics_endpoint(metrics_port, chosen.name)))
-        watchers.append(both.enter_context(run_bar(console, chosen, "wall")))
+        watchers.append(both.enter_context(run_bar(console, chosen, "time")))
 
         def watch(now: LiveProgress) -> None:
             for watcher in watchers:

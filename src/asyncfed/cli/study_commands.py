@@ -53,7 +53,7 @@ def compare(
     workers: Workers = None,
     out_dir: OutFolder = Path("runs/compare"),
 ) -> None:
-    """Run several strategies over several seeds on the same data and delays, and compare them."""
+    """Compare strategies on the same data, delays and seeds."""
     from asyncfed.analysis.comparison import compare as compare_strategies
     from asyncfed.presets import strategy_like
     from asyncfed.report.figures.comparison_figure import (
@@ -110,7 +110,10 @@ def certify(
     why: Annotated[bool, typer.Option("--why", help="All reasons why a theorem does not apply, not just one.")] = False,
     out_dir: OutFolder = Path("runs/certify"),
 ) -> None:
-    """Say what is guaranteed for an experiment, run it, and draw both. EXPERIMENT may also be a run's file."""
+    """Say what is guaranteed for an experiment, run it, draw both.
+
+    The argument may also be a run's file.
+    """
     from asyncfed import api, certificates
     from asyncfed.certificates.paper_setting import paper_sentence
     from asyncfed.report.terminal.certificate_text import certificate_text, client_influence_text
@@ -140,7 +143,10 @@ def reproduce(
     workers: Workers = None,
     force: Annotated[bool, typer.Option("--force", help="Do finished runs again.")] = False,
 ) -> None:
-    """Run the paper's experiments again, draw its figures and test its claims. Run it again to continue."""
+    """Run the paper's experiments again and test its claims.
+
+    Draws its figures too. Run it again to continue.
+    """
     from asyncfed.report.terminal.progress import counting_bar
     from asyncfed.reproduce import reproduction
     from asyncfed.reproduce.cached_runs import cost

@@ -310,6 +310,8 @@ class LiveSession:
         """
         self._advance_clock(now)
         self._wake_up()
+        if self.finished:  # the server's last tickets, decided together with the stop, were never dispatched
+            return []
         late = self._records.find_overdue(self._execution.server.outstanding.values(), self._execution.now)
         for dispatch in late:
             self.lose(dispatch.ticket, f"no answer within {self._limits.ticket_seconds:g} s", now)

@@ -29,7 +29,8 @@ def create_file(file: Path, header: dict[str, Any], replace: bool) -> sqlite3.Co
         header: what the run says about itself, by name.
         replace: whether a run that is there already is deleted.
     """
-    _check_free(file, replace)
+    check_free(file, replace)
+    _make_folder(file.parent)
     new = file.with_name(f".{file.name}.{os.getpid()}.new")
     with explain_errors(file):
         try:
@@ -100,8 +101,8 @@ def _connect_for_reading(file: Path) -> sqlite3.Connection:
     return connection
 
 
-def _check_free(file: Path, replace: bool) -> None:
-    """Refuse to write where somebody's work is; make the folder."""
+def check_free(file: Path, replace: bool) -> None:
+    """Refuse to write where somebody's work is; a run may be replaced if `replace` says so."""
     if file.exists():
         with explain_errors(file):
             if file.is_file() and not _is_empty(file):
@@ -114,12 +115,13 @@ def _check_free(file: Path, replace: bool) -> None:
                     _check_is_run(connection, file)  # never delete what is not a run
             elif not file.is_file():
                 raise JournalError(f"{file} is not a file, and nothing was overwritten. Choose another --out.")
+
+
+def _make_folder(folder: Path) -> None:
     try:
-        file.parent.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise JournalError(
-            f"The folder {file.parent} cannot be made ({error.strerror}). Choose another --out."
-        ) from error
+        raise JournalError(f"The folder {folder} cannot be made ({error.strerror}). Choose another --out.") from error
 
 
 def _is_empty(file: Path) -> bool:

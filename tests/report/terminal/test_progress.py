@@ -21,11 +21,11 @@ def console():
 )
 def test_a_run_is_measured_by_what_its_budget_limits(console, budget, shown):
     now = SimpleNamespace(rounds=2, updates=10, elapsed=3.0, objective=0.25)
-    with run_bar(console, SimpleNamespace(name="small", budget=budget), "wall") as watch:
+    with run_bar(console, SimpleNamespace(name="small", budget=budget)) as watch:
         watch(now)
     text = console.file.getvalue()
     assert shown in text
-    assert "loss 0.25  wall 3.0 s" in text
+    assert "loss 0.25  virtual time 3.0 s" in text
 
 
 def test_a_bar_that_counts(console):

@@ -24,7 +24,7 @@ def line_of(text, word):
 def test_run_table_says_what_the_run_came_to(make_run):
     text = text_of(run_table(make_run()))
     assert "finished: all rounds are done" in text
-    assert "4 s" in line_of(text, "elapsed")
+    assert "4 s" in line_of(text, "virtual time")
     assert "2 kB, 1.6 kB" in line_of(text, "sent down, up")
     assert "mean 1.5, largest 3" in line_of(text, "staleness")
     assert "90 J" in line_of(text, "energy")

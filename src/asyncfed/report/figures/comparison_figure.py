@@ -41,7 +41,8 @@ def draw_comparison(comparison: ReportedComparison) -> Figure:
     _set_scale(panels[0, 0], metric, np.concatenate(shown))
     for axes in panels[:, 1]:
         axes.set_ylabel("")
-    _finish(figure, panels[0, 0], comparison, f"{comparison.name}: {len(comparison.labels)} strategies")
+    title = f"{comparison.name}: {len(comparison.labels)} strategies"
+    _finish(figure, panels[0, 0], comparison, title, "mean" if rises(metric) else "geometric mean")
     return figure
 
 
@@ -56,7 +57,8 @@ def draw_measurements(comparison: ReportedComparison) -> Figure:
         _set_scale(axes, metric, _draw_panel(axes, comparison, "elapsed", metric, words.capitalize()))
     for axes in panels.flat[len(metrics) :]:
         axes.set_visible(False)
-    _finish(figure, panels[0, 0], comparison, f"{comparison.name}: what was measured")
+    title = f"{comparison.name}: what was measured"
+    _finish(figure, panels[0, 0], comparison, title, "geometric mean of losses, mean of accuracies,")
     return figure
 
 
@@ -71,16 +73,15 @@ def _set_scale(axes: Axes, metric: str, values: np.ndarray) -> None:
         axes_style.set_loss_scale(axes, values)
 
 
-def _finish(figure: Figure, first: Axes, comparison: ReportedComparison, title: str) -> None:
+def _finish(figure: Figure, first: Axes, comparison: ReportedComparison, title: str, mean: str) -> None:
     lines, names = first.get_legend_handles_labels()
     columns = min(3, len(names))
     figure.legend(lines, names, loc="outside lower center", ncols=columns, fontsize=axes_style.SMALL, frameon=False)
-    axes_style.add_title(figure, title, _caption(comparison))
+    axes_style.add_title(figure, title, _caption(comparison, mean))
 
 
-def _caption(comparison: ReportedComparison) -> str:
+def _caption(comparison: ReportedComparison, mean: str) -> str:
     seeds = len(comparison.seeds)
-    mean = "mean" if rises(comparison.metric) else "geometric mean"
     band = f"{mean} and 95 % confidence band of {seeds} seeds" if seeds > 1 else "one seed, hence no band"
     diverged = [f"{label} {count} of {seeds}" for label in comparison.labels if (count := _diverged(comparison, label))]
     return f"{band}; dashed: {describe_target(comparison)}" + (f"; DIVERGED: {', '.join(diverged)}" if diverged else "")
@@ -101,9 +102,10 @@ def _draw_panel(axes: Axes, comparison: ReportedComparison, axis: Axis, metric: 
         band = find_band([run.positions(axis) for run in runs], [run.values(metric) for run in runs])
         style = axes_style.line_style(position)
         x = band.x / scale.divisor
+        low, high = (np.clip(edge, 0.0, 1.0) if rises(metric) else edge for edge in (band.low, band.high))
         name = f"{label} (diverged)" if _diverged(comparison, label) else label
         axes.plot(x, band.mean, **style, label=name, drawstyle="steps-post")
-        axes.fill_between(x, band.low, band.high, color=style["color"], alpha=0.18, linewidth=0, step="post")
+        axes.fill_between(x, low, high, color=style["color"], alpha=0.18, linewidth=0, step="post")
         shown.append(band.mean)
     axes_style.format_axes(axes, title, scale.label, metric.replace("_", " "))
     if not any(map(len, shown)):  # every run diverged at once: a log scale would have nothing to show

@@ -44,9 +44,15 @@ class RunProgress(Protocol):
 
 @contextmanager
 def run_bar(
-    console: Console, experiment: BudgetedExperiment, clock: str = "virtual"
+    console: Console, experiment: BudgetedExperiment, clock: str = "virtual time"
 ) -> Iterator[Callable[[RunProgress], None]]:
-    """A bar with loss and time on the named clock; yields the function to call with the run's progress."""
+    """A bar with the loss and the time of the run; yields the function to call with the run's progress.
+
+    Args:
+        console: where it is drawn; nothing is if that is no terminal.
+        experiment: what is run.
+        clock: what the run's time is called.
+    """
     budget = experiment.budget
     unit, total = next(
         (unit, float(limit))
@@ -61,7 +67,7 @@ def run_bar(
         TimeElapsedColumn(),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=console, transient=True) as progress:
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task("", total=total, loss=float("nan"), clock=0.0)
 
         def watch(now: RunProgress) -> None:
@@ -72,10 +78,21 @@ def run_bar(
 
 
 @contextmanager
+def terminal_run_bar(experiment: BudgetedExperiment) -> Iterator[Callable[[RunProgress], None] | None]:
+    """A bar for a run of a script: on standard error if that is a terminal; else there is none, and None is yielded."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield None
+        return
+    with run_bar(console, experiment) as watch:
+        yield watch
+
+
+@contextmanager
 def counting_bar(console: Console, words: str, total: int) -> Iterator[Callable[..., None]]:
     """A bar that counts to `total`; yields the function to call with the number done, and a new total if it changed."""
     columns = (TextColumn(words), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, transient=True) as progress:
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task("", total=total)
         yield lambda done, total=None: progress.update(task, completed=done, total=total)
 
@@ -87,7 +104,7 @@ def reading_bar(console: Console, words: str) -> Iterator[Callable[[str, int, in
     Yields the function to call with a path, the bytes read and the bytes there are.
     """
     columns = (SpinnerColumn(), TextColumn(words), BarColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True) as progress:
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task("", total=None)
 
         def watch(path: str, done: int, total: int) -> None:

@@ -38,8 +38,10 @@ def run_table(run: ReportedRun, digests: Mapping[str, str] | None = None) -> Tab
     for name, values in run.evaluations.items():
         if name not in ("updates", "version") and len(values):
             last = float(values[-1])
-            shown = format_quantity("elapsed", last) if name == "elapsed" else format_number(last)
-            table.add_row(name.replace("_", " "), shown)
+            if name == "elapsed":
+                table.add_row("time" if "live" in run.header else "virtual time", format_quantity("elapsed", last))
+            else:
+                table.add_row(name.replace("_", " "), format_number(last))
     for name, text in _round_lines(run.rounds):
         table.add_row(name, text)
     for name, values in run.merge_info.items():
@@ -75,7 +77,8 @@ def comparison_table(comparison: ReportedComparison, baseline: str) -> Table:
     named below.
     """
     check_label(baseline, comparison.labels)
-    title = f"{comparison.name}: cost of {describe_target(comparison)}, {len(comparison.seeds)} seeds"
+    count = len(comparison.seeds)
+    title = f"{comparison.name}: cost of {describe_target(comparison)}, {count} seed{'s'[: count > 1]}"
     faster = f"x faster: in virtual time than {baseline}; paired geometric mean (95 % confidence interval)"
     caption = "\n".join([faster, *comparison.notes])
     table = Table(title=title, caption=caption, title_justify="left", caption_justify="left", **TIGHT)

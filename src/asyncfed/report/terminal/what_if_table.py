@@ -14,9 +14,12 @@ from asyncfed.report.units import format_quantity
 
 def what_if_table(runs: Mapping[str, ReportedRun]) -> Table:
     """A row a run: how it ended, after how long, with what loss and staleness."""
-    table = Table(title="the same clients, other rules", title_justify="left", **TIGHT)
+    live = [label for label, run in runs.items() if "live" in run.header]
+    caption = f"the time of {live[0]} is real" if live else None
+    title = "the same clients, other rules"
+    table = Table(title=title, caption=caption, title_justify="left", caption_justify="left", **TIGHT)
     table.add_column("strategy", style="bold")
-    for name in ("objective", "time", "updates", "lost", "staleness", "verdict"):
+    for name in ("objective", "virtual\ntime", "updates", "lost", "staleness", "verdict"):
         table.add_column(name, justify="right")
     for label, run in runs.items():
         last = {name: float(values[-1]) for name, values in run.evaluations.items()}

@@ -1,0 +1,101 @@
+"""Commands about what has a name: list names it all with a line each, presets prints one as TOML."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from asyncfed.cli.output import console, print_line
+from asyncfed.core.errors import ConfigError, did_you_mean
+
+if TYPE_CHECKING:
+    from asyncfed.problems.linear import LinearModel
+
+USES = {
+    "presets": "asyncfed run NAME",
+    "strategies": "--strategy NAME",
+    "problems": "--problem NAME",
+    "delays": "--delays NAME",
+    "data": "asyncfed run NAME",
+    "samplers": "strategy.sampler.kind in TOML",
+    "discounts": "strategy.discount.kind in TOML",
+    "schedules": "strategy.schedule.kind in TOML",
+    "rules": "strategy.rule.kind in TOML",
+    "optimisers": "strategy.rule.optimiser.kind in TOML",
+    "uplinks": "strategy.work.uplink in TOML",
+    "splits": "split.kind in TOML",
+    "distributions": "delays.compute.kind in TOML",
+}
+"""What can be listed, and how one of them is named."""
+
+
+def list_names(
+    what: Annotated[str | None, typer.Argument(help=f"One of: {', '.join(USES)}.", show_default="all of them")] = None,
+) -> None:
+    """List strategies, problems, delays, data and presets by name.
+
+    Also the parts that a TOML file names by their kind, those of --import and of installed packages included.
+    """
+    if what is not None and what not in USES:
+        raise ConfigError(f'There is no list of "{what}". {did_you_mean(what, USES)}')
+    for section in USES if what is None else (what,):
+        _print_names(section, _names_of(section))
+
+
+def presets(name: Annotated[str | None, typer.Argument(help="The preset.", show_default="list them")] = None) -> None:
+    """Print a preset as TOML, to be changed and run."""
+    from asyncfed.experiment import to_toml
+    from asyncfed.presets import preset
+
+    if name is None:
+        list_names("presets")
+        return
+    print(to_toml(preset(name)()))
+
+
+def _names_of(section: str) -> dict[str, str]:
+    """Names and what they stand for: ready-made ones first, then parts that are registered by their kind."""
+    from asyncfed.presets import BUILT_IN, DELAYS, PRESETS, PROBLEMS, STRATEGIES
+    from asyncfed.registry import kinds
+
+    tables: dict[str, dict[str, str]] = {
+        "presets": {name: words for name, (words, *_) in PRESETS.items()},
+        "strategies": {name: words for name, (words, *_) in STRATEGIES.items()},
+        "problems": {name: _model_words(model) for name, model in PROBLEMS.items()},
+        "delays": {name: words for name, (words, *_) in DELAYS.items()},
+        "data": {name: words for name, (words, *_) in BUILT_IN.items()},
+    }
+    ready = tables.get(section, {})
+    part = {"strategies": "strategy", "delays": "delays", "data": "data"}.get(section, section[:-1])
+    registered = {} if section == "presets" else kinds(part)
+    return ready | {kind: first_sentence(made.__doc__ or "") for kind, made in registered.items() if kind not in ready}
+
+
+def first_sentence(docstring: str) -> str:
+    """The first sentence of a docstring, on one line.
+
+    >>> first_sentence("Mixes models: on\\n    arrival. Then waits.")
+    'Mixes models: on arrival'
+    """
+    paragraph = " ".join(docstring.strip().split("\n\n")[0].split())
+    return re.split(r"\.(?:\s|$)", paragraph, maxsplit=1)[0].rstrip(":;,")
+
+
+def _model_words(model: LinearModel) -> str:
+    penalty = f", l2 penalty {model.l2:g}" if model.l2 else ""
+    return f"linear model, loss {model.loss}{penalty}"
+
+
+def _print_names(section: str, words: Mapping[str, str]) -> None:
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(section, escape(USES[section]), box=None, pad_edge=False, header_style="bold")
+    table.columns[0].no_wrap = True
+    for key, text in words.items():
+        table.add_row(key, escape(text))
+    console.print(table, highlight=False)
+    print_line("")

@@ -33,8 +33,8 @@ from asyncfed.presets.table_defaults import (
     default_strategy,
 )
 from asyncfed.problems.linear import LinearModel
-from asyncfed.problems.softmax import SoftmaxModel
 from asyncfed.problems.protocol import Problem
+from asyncfed.problems.softmax import SoftmaxModel
 from asyncfed.strategies.protocol import Strategy
 
 BUILT_IN: dict[str, tuple[str, DataSource, str]] = {

@@ -99,6 +99,8 @@ def made_clients():
             "loss": loss,
             "alone": np.ones(count),
             "gain": 1.0 - loss,
+            "gain_low": 0.75 - loss,
+            "gain_high": 1.25 - loss,
             "alone_epochs": np.zeros(count, int),
             "worst": worst_tenth(loss),
         }

@@ -34,11 +34,16 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from pandas import DataFrame
 
+    from asyncfed.analysis.convergence import Convergence
+    from asyncfed.analysis.personalization import PersonalizedClients, PersonalModels
     from asyncfed.data.data_source import PreparedData
     from asyncfed.report.figures.certificate_figure import DrawableCertificate
     from asyncfed.report.figures.client_figure import DrawableClientTable
     from asyncfed.report.page.advice_page import Advice
     from asyncfed.theory.bias import Bias
+
+MOST_TO_OPTIMISE = 200_000_000
+"""Rows times params, up to which a run's table names the optimum's objective."""
 
 TableName: TypeAlias = Literal["evaluations", "rounds", "events", "clients"]
 
@@ -78,15 +83,58 @@ class Run(RecordedRun):
         return bias_of_run(self)
 
     @cached_property
+    def convergence(self) -> Convergence:
+        """Whether the run had converged when it ended, and what to do if it had not."""
+        from asyncfed.analysis.convergence import judge_convergence
+
+        return judge_convergence(self)
+
+    @cached_property
+    def optimal_value(self) -> float | None:
+        """The objective at the problem's optimum; None where there is none, or where finding it takes too long."""
+        problem = self.problem
+        if problem.num_params * int(problem.num_examples.sum()) > MOST_TO_OPTIMISE:
+            return None
+        optimum = problem.optimum()
+        return None if optimum is None else float(problem.evaluate(optimum)["objective"])
+
+    @cached_property
     def clients(self) -> DrawableClientTable:
-        """How well the common model fits each client, beside a model trained on that client's rows alone."""
+        """How well the common model fits each client, beside a model trained on that client's rows alone.
+
+        The comparison is made on held-out rows, and of a run that had converged; else the table says why there is none.
+        """
+        return self._measure_clients(None)
+
+    def personalize(self) -> PersonalizedClients:
+        """Fine-tune the common model for each client on its own rows, for as long as its validation rows favour it.
+
+        Returns:
+            The clients' models, and the table of clients with what each gains, measured on other rows.
+
+        Raises:
+            ConfigError: the run has no validation rows.
+        """
+        from asyncfed.analysis.personalization import PersonalizedClients, personalize
+        from asyncfed.problems.protocol import as_scoring_problem
+
+        found = personalize(self.experiment, as_scoring_problem(self.problem), self.params)
+        return PersonalizedClients(found.models, found.steps, self._measure_clients(found))
+
+    def _measure_clients(self, personal: PersonalModels | None) -> DrawableClientTable:
         from asyncfed.analysis.client_outcomes import measure_clients
         from asyncfed.report.figures.client_figure import DrawableClientTable
 
         table = measure_clients(
-            self.experiment, self.problem, self.params, self.participation(), self.journal.event_rows()
+            self.experiment,
+            self.problem,
+            self.params,
+            self.participation(),
+            self.journal.event_rows(),
+            convergence=self.convergence,
+            personal=personal,
         )
-        return DrawableClientTable(table.columns, table.part)
+        return DrawableClientTable(table.columns, table.part, table.not_compared)
 
     @property
     def known_clients(self) -> DrawableClientTable | None:
@@ -340,7 +388,7 @@ def certify(
     Args:
         experiment: what is certified.
         seeds: how many runs, 0 or more; with 0 nothing is run, and the certificate says what is known before.
-        problem: the linear or softmax problem to learn; None for the one the experiment describes.
+        problem: the linear problem to learn; None for the one the experiment describes.
         threads: how many threads compute, 1 or more (None: all cores); changes the speed and nothing else.
         watch: called with the number of finished runs after each.
 
@@ -348,7 +396,7 @@ def certify(
         The certificate; `ok` is False if a measurement lies outside a bound.
 
     Raises:
-        ConfigError: `seeds` is negative, or the problem is neither a linear model nor a softmax.
+        ConfigError: `seeds` is negative, or the problem is not a linear model.
 
     >>> import asyncfed as af
     >>> certificate = af.certify(af.presets.regression(rounds=2), seeds=1)

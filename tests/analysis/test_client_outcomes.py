@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import asyncfed as af
-from asyncfed.analysis.client_outcomes import effective_weights, measure_clients
+from asyncfed.analysis.client_outcomes import effective_weights, measure_clients, train_alone
 from asyncfed.core.errors import ConfigError, JournalError
 from asyncfed.core.types import Budget, Work
-from asyncfed.data import Clients, Holdout
+from asyncfed.data import Clients, HeldOut, Holdout
 from asyncfed.delays import FunctionDelays
 from asyncfed.strategies import AFL, FedAsync, FedBuff
 from asyncfed.strategies.discounts import NoDiscount
@@ -106,25 +106,41 @@ def test_losses_are_those_of_numpy_on_each_clients_own_test_rows(labelled):
         margins = test.y[rows] * (test.x[rows] @ run.params[:-1] + run.params[-1])
         assert table["loss"][client] == pytest.approx(np.maximum(0, 1 - margins).mean())
         assert table["accuracy"][client] == pytest.approx((margins > 0).mean())
-    np.testing.assert_allclose(table["gain"], table["alone"] - table["loss"])
     assert table["merges"].tolist() == run.participation().tolist()
     assert table["share"].sum() == pytest.approx(1.0)
 
 
 def test_a_model_trained_alone_knows_nothing_of_the_others(two_worlds):
+    data = two_worlds.clients
+    held_out = HeldOut(data.x[::2].copy(), data.y[::2].copy(), data.offsets // 2)
+    problem = af.problems.Linear(data, held_out={"test": held_out})
+    table = measure_clients(af.Experiment(num_clients=8), problem, two_worlds.optimum(), np.ones(8), [])
+    assert table["name"].tolist()[0] == "fast 0"
+    assert table.alone_description == "the minimiser of the client's own loss"
+    assert (table["alone"] < 0.05).all()  # each world alone is easily learnt; together they contradict
+    assert (table["gain_low"] <= table["gain"]).all()
+    assert (table["gain"] <= table["gain_high"]).all()
+    assert (table["gain_high"] < 0).all()
+    assert table.summary()["worse off federated"] == 1.0
+
+
+def test_on_rows_that_were_trained_on_nothing_is_compared(two_worlds):
     run = run_of(two_worlds, fedasync(), rounds=40)
-    assert run.clients["name"].tolist()[0] == "fast 0"
-    assert run.clients.alone_description == "the minimiser of the client's own loss"
-    assert (run.clients["alone"] < 0.05).all()  # each world alone is easily learnt; together they contradict
-    assert (run.clients["gain"] < 0).all()
-    assert run.clients.summary()["better off federated"] == 0.0
+    assert run.clients.not_compared == "no rows were held out"
+    assert not {"alone", "gain"} & set(run.clients.columns)
+
+
+def test_a_run_that_is_still_falling_is_not_compared(small):
+    run = af.run(small(budget=Budget(rounds=20), holdout=Holdout(validation=0.2, test=0.2)))
+    assert run.clients.not_compared.startswith("stopped while still falling: the last tenth of the run gained")
+    assert "gain" not in run.clients.columns
 
 
 def test_where_there_is_no_minimiser_a_model_is_trained_alone(labelled):
     run = af.load(labelled)
     mean_merges = run.participation().mean()
-    assert (run.clients["alone_epochs"] == round(100 * mean_merges)).all()
-    assert run.clients.alone_description.startswith("trained for")
+    _, epochs = train_alone(run.experiment, run.problem, run.participation())
+    assert (epochs == round(100 * mean_merges)).all()
 
 
 def test_alone_it_makes_as_many_steps_as_it_was_merged_for():
@@ -134,7 +150,8 @@ def test_alone_it_makes_as_many_steps_as_it_was_merged_for():
     steps = round(5 * run.participation().mean())
     assert steps > 5
     per_epoch = -(-run.problem.num_examples // 16)
-    assert run.clients["alone_epochs"].tolist() == (-(-steps // per_epoch)).tolist()
+    _, epochs = train_alone(run.experiment, run.problem, run.participation())
+    assert epochs.tolist() == (-(-steps // per_epoch)).tolist()
 
 
 def test_the_optimum_of_a_client_is_that_of_a_federation_of_one(two_worlds):

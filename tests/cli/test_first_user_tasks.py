@@ -53,7 +53,7 @@ def test_a_table_of_ones_own(cli, tmp_path):
     for words in (
         "180 rows at 3 clients, 2 features",
         "target: sold",
-        "finished",
+        "converged",
         "validation loss",
         "test loss",
         "clients, on their test rows",
@@ -68,10 +68,10 @@ def test_a_table_of_ones_own(cli, tmp_path):
 
 
 def test_strategies_compared_on_ones_own_table(cli, tmp_path):
-    done = cli("compare", *TABLE, "--strategies", "scaffold_async,fedavg", "--seeds", 2, "--workers", 1)
+    done = cli("compare", *TABLE, "--seeds", 2, "--workers", 1)
     assert (done.code, done.err) == (0, "")
     assert re.search(r"shops: cost of 95 % of the progress \(validation loss ≤ [\d.,]+\), 2 seeds", done.out)
-    for strategy in ("scaffold_async", "fedavg"):
+    for strategy in ("fedasync", "fedbuff", "fedavg"):
         assert re.search(rf"^{strategy} .*\d", done.raw, re.MULTILINE)
     assert "baseline" in done.out
     assert max(map(len, done.raw.splitlines())) <= 80
@@ -94,7 +94,7 @@ def test_live_clients_with_the_rows_of_ones_own_table(cli):
     done = cli("live", *TABLE)
     assert (done.code, done.err) == (0, "")
     assert done.out.startswith("run file: runs/shops-0-live.sqlite problem: ridge")
-    for words in ("180 rows at 3 clients", "finished", "test loss", "3 clients", "clients, on their test rows"):
+    for words in ("180 rows at 3 clients", "converged", "test loss", "3 clients", "clients, on their test rows"):
         assert words in done.out
     assert cli("verify", "runs/shops-0-live.sqlite").out.endswith("verified")
     recorded = af.load("runs/shops-0-live.sqlite")

@@ -25,6 +25,10 @@ class MadeRun:
 
     merge_info: dict[str, np.ndarray] = field(default_factory=dict)
 
+    @property
+    def kept(self):
+        return len(self.evaluations["round"]) - 1
+
     def participation(self):
         return self.merges
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from asyncfed.cli.options import Plot, RunFile, Threads, Timeline
+from asyncfed.cli.options import Personalize, Plot, RunFile, Threads, Timeline
 from asyncfed.cli.output import console, exit_by_verdict, print_line, print_run, save_figure
 from asyncfed.core.errors import JournalError
 
@@ -26,6 +26,7 @@ def show(
     timeline: Timeline = None,
     toml: Annotated[bool, typer.Option("--toml", help="Print the experiment as TOML.")] = False,
     clients: Annotated[bool, typer.Option("--clients", help="Also show each client's loss and weight.")] = False,
+    personalize: Personalize = False,
     full_digests: Annotated[bool, typer.Option("--full-digests", help="Also print the digests in full.")] = False,
 ) -> None:
     """Show what a run did and how it ended.
@@ -40,7 +41,8 @@ def show(
         print(to_toml(recorded.experiment))
         return
     digests = _digests(recorded)
-    print_run(recorded, plot, timeline, clients, {name: value[:SHORT_DIGEST] for name, value in digests.items()})
+    shortened = {name: value[:SHORT_DIGEST] for name, value in digests.items()}
+    print_run(recorded, plot, timeline, clients, shortened, personalize)
     for name, value in digests.items() if full_digests else ():
         print_line(f"{name}: {value}")  # a cell of the table would break it into two lines
     exit_by_verdict(recorded)

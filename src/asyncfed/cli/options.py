@@ -16,4 +16,8 @@ OutFolder: TypeAlias = Annotated[Path, typer.Option("--out-dir", help="Folder fo
 Threads: TypeAlias = Annotated[int | None, typer.Option(help="Threads; changes the speed and nothing else.")]
 Workers: TypeAlias = Annotated[int | None, typer.Option(help="Processes; changes the speed and nothing else.")]
 Force: TypeAlias = Annotated[bool, typer.Option("--force", help="Replace the run's file if it exists.")]
+Personalize: TypeAlias = Annotated[
+    bool,
+    typer.Option("--personalize", help="Also fine-tune the model for each client on its own rows; say who gains."),
+]
 CheckpointSeconds: TypeAlias = Annotated[float, typer.Option(help="Wall-clock time between checkpoints.")]

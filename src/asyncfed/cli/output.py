@@ -60,13 +60,16 @@ def print_run(
     timeline: Path | None = None,
     clients: bool = False,
     digests: Mapping[str, str] | None = None,
+    personalize: bool = False,
 ) -> None:
     """The table of a run, with digests if there are any, and, if wanted, of its clients, and its figures."""
     from asyncfed.report.terminal.client_table import client_table
     from asyncfed.report.terminal.run_tables import run_table
 
-    console.print(run_table(run, digests))
-    if clients:
+    console.print(run_table(run, digests, run.optimal_value if clients else None))
+    if personalize:
+        console.print(client_table(run.personalize().table, console.width))
+    elif clients:
         console.print(client_table(run.clients, console.width))
     if plot is not None:
         from asyncfed.report.figures.run_figure import draw_run

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from asyncfed.cli.experiment_options import ExperimentOptions, takes_experiment
-from asyncfed.cli.options import CheckpointSeconds, Force, Plot, RunFile, Threads, Timeline
+from asyncfed.cli.options import CheckpointSeconds, Force, Personalize, Plot, RunFile, Threads, Timeline
 from asyncfed.cli.output import announce_run_file, console, exit_by_verdict, print_note, print_run
 from asyncfed.core.errors import ConfigError
 
@@ -28,6 +28,7 @@ def run(
     threads: Threads = None,
     force: Force = False,
     plot: Plot = None,
+    personalize: Personalize = False,
     checkpoint_seconds: CheckpointSeconds = 2.0,
 ) -> None:
     """Simulate an experiment. Ctrl-C stops it cleanly; `asyncfed resume` continues it."""
@@ -48,7 +49,7 @@ def run(
             force=force,
             checkpoint_seconds=checkpoint_seconds,
         )
-    print_run(done, plot, clients=not options.names_preset)
+    print_run(done, plot, clients=not options.names_preset, personalize=personalize)
     exit_by_verdict(done)
 
 

@@ -48,12 +48,15 @@ def client_figure(tables: Mapping[str, ClientTable], rerun: str = "") -> FigureD
 def _panel(label: str, table: ClientTable) -> Panel:
     order = np.argsort(np.nan_to_num(table["loss"], nan=np.inf), kind="stable")
     worst = np.where(table["worst"][order], table["loss"][order], np.nan)
-    lines = {"together": table["loss"][order], "alone": table["alone"][order], "worst tenth": worst}
+    own = {"alone": "alone", "personalised": "personalized"}
+    own_lines = {line: table[name][order] for line, name in own.items() if name in table.columns}
+    lines = {"together": table["loss"][order], **own_lines, "worst tenth": worst}
     places = tuple(float(place) for place in range(1, len(order) + 1))
     series = tuple(
         Series(name, places, tuple(float(v) if isfinite(v) else None for v in values), kind="points")
         for name, values in lines.items()
     )
     names = ", ".join(table["name"][order]) if len(order) <= MOST_ROWS else ""
-    note = f"Alone: {table.alone_description}." + (f" Clients in this order: {names}." if names else "")
+    alone = table.alone_description if table.not_compared else f"alone: {table.alone_description}"
+    note = f"{alone[0].upper()}{alone[1:]}." + (f" Clients in this order: {names}." if names else "")
     return Panel(label, "clients, smallest loss first", f"loss on {table.part} rows", series, y_log=True, note=note)

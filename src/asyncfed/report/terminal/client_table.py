@@ -15,7 +15,7 @@ SHORT_NAME = 12
 GAP = 2
 """Characters between columns."""
 
-DISPENSABLE = ("alone_accuracy", "merges", "rows", "weight", "alone")
+DISPENSABLE = ("alone_accuracy", "personalized_accuracy", "merges", "weight", "rows", "alone", "accuracy")
 """Columns that are left out, in this order, until a table fits."""
 
 
@@ -29,7 +29,7 @@ def client_table(clients: ClientTable, width: int = 80) -> Table:
     Returns:
         A table to be printed by rich.
     """
-    names = clients.shown_columns
+    names = clients.printed_columns
     cells = dict(zip(("client", *names), zip(*clients.shown_rows(), strict=True), strict=True))
     widths = {name: max(len(part) for part in (*_head(name).split("\n"), *cells[name])) for name in names}
     longest = max(map(len, ("client", *cells["client"])))

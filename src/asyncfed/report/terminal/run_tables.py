@@ -10,6 +10,7 @@ import numpy as np
 from rich import box
 from rich.table import Table
 
+from asyncfed.analysis.convergence import judge_convergence
 from asyncfed.analysis.plain_text import format_number
 from asyncfed.analysis.protocols import AXES, Axis, Ratio, ReportedComparison, ReportedRun, check_label
 from asyncfed.analysis.statistics import mean_interval
@@ -19,12 +20,13 @@ TIGHT: dict[str, Any] = {"box": box.SIMPLE_HEAD, "show_edge": False, "padding": 
 COLUMNS: dict[Axis, str] = {"round": "rounds", "elapsed": "virtual\ntime", "bytes": "bytes", "energy": "energy"}
 
 
-def run_table(run: ReportedRun, digests: Mapping[str, str] | None = None) -> Table:
+def run_table(run: ReportedRun, digests: Mapping[str, str] | None = None, optimum: float | None = None) -> Table:
     """How a run ended, what it reached and what it cost, line by line.
 
     Args:
         run: the run.
         digests: what two runs can be compared by, as hexadecimal digits by name; shown below the rest.
+        optimum: the objective at the optimum, if it is known; shown beside the one that was reached.
 
     Returns:
         A table of two columns, to be printed by rich.
@@ -33,15 +35,20 @@ def run_table(run: ReportedRun, digests: Mapping[str, str] | None = None) -> Tab
     table.add_column(style="bold")
     table.add_column()
     loud = "red" if run.verdict == "diverged" else ""
-    words = run.reason if run.reason.startswith(run.verdict) else f"{run.verdict}: {run.reason}"
+    plain = run.reason.startswith((run.verdict, "converged", "stopped early"))
+    words = run.reason if plain else f"{run.verdict}: {run.reason}"
     table.add_row("verdict", words, style=loud)
+    convergence = judge_convergence(run)
+    if run.verdict == "finished" and not convergence.ok:
+        table.add_row("not converged", convergence.words, style="yellow")
+    kept, rows = run.kept, len(run.evaluations["round"])
+    if rows and kept < rows - 1:
+        table.add_row("model kept", f"the best, of round {run.evaluations['round'][kept]}; measured below")
     for name, values in run.evaluations.items():
-        if name not in ("updates", "version") and len(values):
-            last = float(values[-1])
-            if name == "elapsed":
-                table.add_row("time" if "live" in run.header else "virtual time", format_quantity("elapsed", last))
-            else:
-                table.add_row(name.replace("_", " "), format_number(last))
+        if name not in ("updates", "version") and not name.endswith("_error") and len(values):
+            clock = "time" if "live" in run.header else "virtual time"
+            label = clock if name == "elapsed" else name.replace("_", " ")
+            table.add_row(label, _measured(name, run.evaluations, kept, optimum))
     for name, text in _round_lines(run.rounds):
         table.add_row(name, text)
     for name, values in run.merge_info.items():
@@ -51,6 +58,17 @@ def run_table(run: ReportedRun, digests: Mapping[str, str] | None = None) -> Tab
     for name, digest in (digests or {}).items():
         table.add_row(name, digest)
     return table
+
+
+def _measured(name: str, evaluations: Mapping[str, np.ndarray], row: int, optimum: float | None) -> str:
+    """What was measured, with its standard error or the optimum's value, where they are known."""
+    value = float(evaluations[name][row])
+    if name == "elapsed":
+        return format_quantity("elapsed", value)
+    if name == "objective" and optimum is not None:
+        return f"{value:.6g} (optimum {optimum:.6g})"
+    error = evaluations.get(f"{name}_error")
+    return format_number(value) if error is None else f"{format_number(value)} ± {format_number(float(error[row]))}"
 
 
 def _round_lines(rounds: dict[str, np.ndarray]) -> list[tuple[str, str]]:
@@ -82,7 +100,7 @@ def comparison_table(comparison: ReportedComparison, baseline: str) -> Table:
     faster = f"x faster: in virtual time than {baseline}; paired geometric mean (95 % confidence interval)"
     caption = "\n".join([faster, *comparison.notes])
     table = Table(title=title, caption=caption, title_justify="left", caption_justify="left", **TIGHT)
-    table.add_column("strategy", style="bold", no_wrap=True)
+    table.add_column("strategy", style="bold")
     for metric in shown_metrics(comparison):
         table.add_column(f"final\n{metric.replace('_', ' ')}", justify="right")
     for axis in AXES:

@@ -388,7 +388,7 @@ def certify(
     Args:
         experiment: what is certified.
         seeds: how many runs, 0 or more; with 0 nothing is run, and the certificate says what is known before.
-        problem: the linear problem to learn; None for the one the experiment describes.
+        problem: the linear or softmax problem to learn; None for the one the experiment describes.
         threads: how many threads compute, 1 or more (None: all cores); changes the speed and nothing else.
         watch: called with the number of finished runs after each.
 
@@ -396,7 +396,7 @@ def certify(
         The certificate; `ok` is False if a measurement lies outside a bound.
 
     Raises:
-        ConfigError: `seeds` is negative, or the problem is not a linear model.
+        ConfigError: `seeds` is negative, or the problem is neither a linear model nor a softmax.
 
     >>> import asyncfed as af
     >>> certificate = af.certify(af.presets.regression(rounds=2), seeds=1)

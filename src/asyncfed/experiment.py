@@ -97,8 +97,9 @@ class Experiment(Config):
 
     def prepare_data(self) -> PreparedData:
         """Generate or read the data: who has which rows to train on, and which were held out."""
+        several = getattr(self.model, "targets", "") == "classes"
         return self.data.prepare(
-            DataRequest(self.split, self.num_clients, self.seed, self.dtype, self.holdout, self.model.labels)
+            DataRequest(self.split, self.num_clients, self.seed, self.dtype, self.holdout, self.model.labels, several)
         )
 
     def clients(self) -> Clients:

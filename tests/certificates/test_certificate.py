@@ -325,7 +325,7 @@ class TestProblemsOfOnesOwn:
         assert applying(run.certificate()) == applying(certify(described, seeds=1))
 
     def test_a_problem_that_is_no_linear_model_is_refused_by_name(self, other):
-        with pytest.raises(ConfigError, match=r"is a Wrapped; certificates are made for linear models only"):
+        with pytest.raises(ConfigError, match=r"is a Wrapped; certificates are made for linear models and softmax"):
             certify(experiment("afl_mixing"), problem=Wrapped(other))
 
 

@@ -1,4 +1,6 @@
-"""The commands compare, certify and reproduce."""
+"""The commands compare, certify and reproduce; compare at work is in `test_first_user_tasks`."""
+
+import pytest
 
 
 def test_certify_prints_the_factors_of_the_papers_regression(cli, tmp_path):
@@ -25,18 +27,25 @@ def test_certify_reads_a_run(cli, done, tmp_path):
     assert "along the path guarantees" in result.out
 
 
-def test_compare_runs_draws_and_tells(cli, toml, tmp_path):
-    result = cli(
-        "compare", toml, "--strategies", "afl_mixing, sync", "--seeds", 2, "--workers", 1, "--out-dir", tmp_path / "c"
-    )
-    assert (result.code, result.err) == (0, "")
-    assert "afl_mixing" in result.out
-    assert "baseline" in result.out
-    assert {p.name for p in (tmp_path / "c").iterdir()} == {"comparison.png", "time_to_target.png"}
-
-
 def test_compare_refuses_a_strategy_that_does_not_exist(cli, toml, tmp_path):
     result = cli("compare", toml, "--strategies", "alf,sync", "--workers", 1, "--out-dir", tmp_path / "c")
     assert result.code == 2
     assert 'no strategy "alf". Did you mean "afl"?' in result.err
     assert not (tmp_path / "c").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--target-loss", 1, "--target-accuracy", 0.9], "are both given"),
+        (["--metric", "test_loss", "--target-accuracy", 0.9], "--metric test_loss is no accuracy; give --target-loss"),
+        (["--metric", "accuracy", "--target-loss", 0.9], "--metric accuracy is no loss; give --target-accuracy"),
+        (["--target-accuracy", 0.9], 'no metric "accuracy"'),
+        (["--metric", "objectve"], 'no metric "objectve". Did you mean "objective"?'),
+        (["--target-loss", -1], "must be positive"),
+    ],
+)
+def test_compare_refuses_targets_that_make_no_sense(cli, toml, tmp_path, options, words):
+    result = cli("compare", toml, "--strategies", "afl,sync", "--workers", 1, "--out-dir", tmp_path / "c", *options)
+    assert result.code == 2
+    assert words in result.err

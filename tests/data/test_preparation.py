@@ -5,6 +5,7 @@ import pytest
 
 from asyncfed.core.errors import DataError
 from asyncfed.data import (
+    ClientSummary,
     ColumnRoles,
     ConceptShift,
     DataRequest,
@@ -12,6 +13,7 @@ from asyncfed.data import (
     RawTable,
     Table,
     TableSchema,
+    merge_summaries,
     prepare_raw_table,
     prepare_table,
 )
@@ -77,3 +79,20 @@ def test_small_clients_are_refused_or_left_out():
     left = prepare_raw_table(lopsided, ColumnRoles(SCHEMA, "owner", "leave_out"), DataRequest())
     assert left.clients.names == ("a", "b")
     assert any("1 clients with fewer than 2 rows left out" in note for note in left.notes)
+
+
+def test_several_classes_become_their_numbers_in_order():
+    raw = RawTable.from_columns({"x": np.arange(12.0), "site": list("ab") * 6, "y": ["red", "blue", "green"] * 4})
+    schema = TableSchema("y", ("x",), labels=False, classes=True)
+    prepared = prepare_raw_table(raw, ColumnRoles(schema, "site"), DataRequest(classes=True))
+    assert prepared.preparation.target.classes == ("blue", "green", "red")
+    assert prepared.clients.y.tolist() == [2, 1, 0, 2, 1, 0, 0, 2, 1, 0, 2, 1]
+    assert "target: y, 3 classes with their training rows: blue (4), green (4), red (4)" in prepared.notes
+    numbers = RawTable.from_columns({"x": [1.0, 2.0, 3.0, 4.0], "y": [10, 9, 10, 2]})
+    prepared = merge_summaries([ClientSummary.of(numbers, schema)], schema)
+    assert prepared.target.classes == ("2", "9", "10")
+    assert prepared.apply(numbers)[1].tolist() == [2, 1, 2, 0]
+    with pytest.raises(DataError, match=r'The class "5" of the target "y" occurs in held-out rows only'):
+        prepared.apply(RawTable.from_columns({"x": [1.0], "y": [5]}))
+    with pytest.raises(DataError, match="is 1 in every row"):
+        merge_summaries([ClientSummary.of(RawTable.from_columns({"x": [1, 2], "y": [1, 1]}), schema)], schema)

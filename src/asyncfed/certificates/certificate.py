@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from asyncfed.certificates.certifiable import Certifiable, certifiable_problem, problem_constants
 from asyncfed.certificates.client_influence import ClientInfluence, client_influence
 from asyncfed.certificates.measurements import (
     MeasuredRun,
@@ -26,17 +27,15 @@ from asyncfed.data import PaperRegression
 from asyncfed.engine.evaluation import Evaluation
 from asyncfed.engine.trajectory import PathObserver, Trajectory
 from asyncfed.experiment import Experiment
-from asyncfed.problems.linear import Linear
 from asyncfed.problems.protocol import Problem
 from asyncfed.runs.cores import usable_cores
 from asyncfed.runs.result import RecordedRun
 from asyncfed.runs.simulate import simulate
 from asyncfed.strategies.schedules import ConstantRate
 from asyncfed.theory.assumption_checks import AssumptionCheck, check_assumptions
-from asyncfed.theory.constants import Constants, constants
+from asyncfed.theory.constants import Constants
 from asyncfed.theory.guarantee import Guarantee
 from asyncfed.theory.guarantees import admissible, guarantees
-from asyncfed.theory.linear_data import LinearData
 from asyncfed.theory.setting import Setting
 
 ENOUGH_ERRORS = 3.0
@@ -102,11 +101,11 @@ def is_paper_regression(certificate: Certificate) -> bool:
     return certificate.experiment.data == PaperRegression()
 
 
-def constants_of(experiment: Experiment, problem: Linear) -> Constants:
+def constants_of(experiment: Experiment, problem: Certifiable) -> Constants:
     """The constants of an experiment's problem, for its batch size and from its own start."""
     start = problem.init(experiment.seed, how=experiment.init).astype(np.float64)
     work = planned_work(experiment.strategy, problem.num_examples, experiment.seed)
-    return constants(LinearData.of_problem(problem), batch_size=work.batch_size, start=start)
+    return problem_constants(problem, work.batch_size, start)
 
 
 def certify(
@@ -120,7 +119,7 @@ def certify(
     """What is guaranteed for an experiment, beside what `seeds` runs of it do; see `asyncfed.certify`."""
     if seeds < 0:
         raise ConfigError(f"seeds is {seeds}; it must be 0 (do not run) or more.")
-    learnt = linear_problem(experiment.problem() if problem is None else problem)
+    learnt = certifiable_problem(experiment.problem() if problem is None else problem)
     found = constants_of(experiment, learnt)
     setting = setting_of(experiment, learnt.num_examples)
     ratio = averaging_ratio(setting, found)
@@ -149,7 +148,7 @@ def certificate_of(run: RecordedRun, threads: int | None = None) -> Certificate:
 
     Raises:
         JournalError: the run was made on data that its experiment does not describe, and `run` does not have them.
-        ConfigError: the problem is not a linear model.
+        ConfigError: the problem is neither a linear model nor a softmax.
     """
     experiment, problem = run.experiment, problem_of(run)
     found, setting = constants_of(experiment, problem), setting_of(experiment, problem.num_examples)
@@ -157,27 +156,17 @@ def certificate_of(run: RecordedRun, threads: int | None = None) -> Certificate:
     return _certificate(experiment, problem, setting, found, [(run, path)], threads)
 
 
-def problem_of(run: RecordedRun) -> Linear:
-    """The linear problem that a run learnt, which need not be the one its experiment describes.
+def problem_of(run: RecordedRun) -> Certifiable:
+    """The problem that a run learnt, which need not be the one its experiment describes.
 
     A run that was given a wrapper of the described problem, such as `Workers`, is about the problem inside.
     """
     given = run.problem
-    if not isinstance(given, Linear):
+    if not isinstance(given, Certifiable):
         described = run.experiment.problem()
         if described.fingerprint() == given.fingerprint():
-            return linear_problem(described)
-    return linear_problem(given)
-
-
-def linear_problem(problem: Problem) -> Linear:
-    """The problem, if theorems can be checked on it: their constants are computed for linear models only."""
-    if not isinstance(problem, Linear):
-        raise ConfigError(
-            f"The problem is a {type(problem).__name__}; certificates are made for linear models only, whose constants "
-            "(L, μ, the optimum) can be computed. Certify an asyncfed.problems.Linear."
-        )
-    return problem
+            return certifiable_problem(described)
+    return certifiable_problem(given)
 
 
 def with_theory_rate(experiment: Experiment, problem: Problem | None = None) -> tuple[Experiment, Guarantee]:
@@ -187,7 +176,7 @@ def with_theory_rate(experiment: Experiment, problem: Problem | None = None) -> 
     """
     strategy = experiment.strategy
     steady = with_changes(experiment, strategy=with_changes(strategy, schedule=ConstantRate()))
-    learnt = linear_problem(steady.problem() if problem is None else problem)
+    learnt = certifiable_problem(steady.problem() if problem is None else problem)
     setting = setting_of(steady, learnt.num_examples)
     found = guarantees(setting, constants_of(steady, learnt), np.arange(1))
     best = admissible(found)
@@ -203,7 +192,7 @@ def with_theory_rate(experiment: Experiment, problem: Problem | None = None) -> 
 
 def _certificate(
     experiment: Experiment,
-    problem: Linear,
+    problem: Certifiable,
     setting: Setting,
     found: Constants,
     runs: Sequence[tuple[RecordedRun, Trajectory | None]],
@@ -237,7 +226,7 @@ def _certificate(
 
 
 def _violations(
-    problem: Linear,
+    problem: Certifiable,
     found: Constants,
     theorems: Sequence[Guarantee],
     runs: Sequence[MeasuredRun],

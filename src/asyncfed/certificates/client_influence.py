@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from asyncfed.analysis.participation import bias_of_run, predicted_participation
+from asyncfed.certificates.certifiable import Certifiable
 from asyncfed.core.errors import AsyncFedError
 from asyncfed.experiment import Experiment
-from asyncfed.problems.linear import Linear
 from asyncfed.runs.result import RecordedRun
 from asyncfed.theory.bias import Bias
 from asyncfed.theory.queueing import Prediction
@@ -36,7 +36,7 @@ class ClientInfluence:
     bias_note: str
 
 
-def client_influence(experiment: Experiment, problem: Linear, runs: Sequence[RecordedRun]) -> ClientInfluence:
+def client_influence(experiment: Experiment, problem: Certifiable, runs: Sequence[RecordedRun]) -> ClientInfluence:
     """The influence of every client of an experiment, and of the first of its runs."""
     prediction, prediction_note = _prediction(experiment, problem)
     bias, counted, bias_note = None, None, "not run yet"
@@ -51,7 +51,7 @@ def client_influence(experiment: Experiment, problem: Linear, runs: Sequence[Rec
     return ClientInfluence(prediction, prediction_note, counted, bias, bias_note)
 
 
-def _prediction(experiment: Experiment, problem: Linear) -> tuple[Prediction | None, str]:
+def _prediction(experiment: Experiment, problem: Certifiable) -> tuple[Prediction | None, str]:
     try:
         prediction = predicted_participation(experiment, problem.num_examples, problem)
     except AsyncFedError as error:

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from asyncfed.certificates.certifiable import Certifiable
 from asyncfed.certificates.local_maps import bounded_maps, exact_maps
 from asyncfed.certificates.settings import CHURN
 from asyncfed.engine.trajectory import Trajectory, replay_trajectory
-from asyncfed.problems.linear import Linear
 from asyncfed.runs.result import RecordedRun
 from asyncfed.runs.verify import recorded_plan
 from asyncfed.theory.bounds import client_drift_bound
@@ -71,7 +71,7 @@ def averaging_ratio(setting: Setting, found: Constants) -> float | None:
 
 
 def follow_run(
-    problem: Linear, found: Constants, ratio: float | None, run: RecordedRun, threads: int
+    problem: Certifiable, found: Constants, ratio: float | None, run: RecordedRun, threads: int
 ) -> Trajectory | None:
     """The path of a recorded run, by replaying it; averaged models have weights of this `ratio`, if it is given."""
     if found.optimum is None:
@@ -82,7 +82,7 @@ def follow_run(
 
 
 def measure_run(
-    problem: Linear, found: Constants, run: RecordedRun, trajectory: Trajectory | None, threads: int
+    problem: Certifiable, found: Constants, run: RecordedRun, trajectory: Trajectory | None, threads: int
 ) -> MeasuredRun:
     """What a run that took this path did; without a path its distances and averaged models are unknown."""
     evaluations = run.evaluations
@@ -99,7 +99,9 @@ def measure_run(
     return MeasuredRun(run.experiment.seed, run.verdict, trajectory, versions, gap, averaged, drift)
 
 
-def path_bound(problem: Linear, found: Constants, setting: Setting, run: MeasuredRun, threads: int) -> PathBound | None:
+def path_bound(
+    problem: Certifiable, found: Constants, setting: Setting, run: MeasuredRun, threads: int
+) -> PathBound | None:
     """P or M along the run's own path, whichever covers its rule; None where neither does."""
     path, form = run.trajectory, setting.rule.form
     changed = set(setting.outside) - {CHURN}  # what is left changes the local work itself
@@ -125,7 +127,7 @@ def path_bound(problem: Linear, found: Constants, setting: Setting, run: Measure
 
 
 def _maps(
-    problem: Linear, found: Constants, setting: Setting, path: Trajectory, threads: int
+    problem: Certifiable, found: Constants, setting: Setting, path: Trajectory, threads: int
 ) -> dict[int, TicketMap] | None:
     tickets = [k for step in path.steps for k in step.tickets]
     assert found.optimum is not None

@@ -25,8 +25,9 @@ if TYPE_CHECKING:
 PRESET = "regression"
 """The experiment of a command that names none."""
 
+OWN = "that of the preset, the file, or tables"
 NO_OWNER = "rows are assigned at random"
-PROBLEM_NAMES = "least_squares, ridge, logistic, svm or squared_hinge"
+PROBLEM_NAMES = "least_squares, ridge, logistic, softmax, svm or squared_hinge"
 STRATEGY_NAMES = (
     "afl, afl_mixing, afl_delta_mean, afl_delta_sum, sync, fedavg, fedprox, fedasync, scaffold_async, scaffold, "
     "fedbuff, fedcompass, ringmaster, aflguard, cyclic, published or published_sync"
@@ -69,21 +70,28 @@ class ExperimentOptions:
         str | None,
         typer.Option(
             help=f"Another strategy, with the same local work: {STRATEGY_NAMES}, or a registered kind; `asyncfed list "
-            "strategies` describes them."
+            "strategies` describes them.",
+            show_default=OWN,
         ),
     ] = None
-    delays: Annotated[str | None, typer.Option(help=f"Other delays by name: {DELAY_NAMES}.")] = None
-    reading: Annotated[str | None, typer.Option(help="How a preset reads the paper: text or published.")] = None
+    delays: Annotated[str | None, typer.Option(help=f"Other delays by name: {DELAY_NAMES}.", show_default=OWN)] = None
+    reading: Annotated[
+        str | None, typer.Option(help="How a preset reads the paper: text or published.", show_default="text")
+    ] = None
     fraction: Annotated[
-        float | None, typer.Option(help="Share of the clients at work at once, above 0 and at most 1.")
+        float | None,
+        typer.Option(help="Share of the clients at work at once, up to 1.", show_default="0.5"),
     ] = None
     num_clients: Annotated[
-        int | None, typer.Option(help="Number of clients of a preset, or of a table without a client column.")
+        int | None, typer.Option(help="Clients of a preset, or of a table without a client column.", show_default="10")
     ] = None
-    rounds: Annotated[int | None, typer.Option(help="Rounds to run.")] = None
+    rounds: Annotated[int | None, typer.Option(help="Rounds to run at most.", show_default=OWN)] = None
     seed: Annotated[int | None, typer.Option(help="Seed of everything random.", show_default="0")] = None
     lr: Annotated[
-        str | None, typer.Option(help='Learning rate: a number, or "theory" for one a theorem that applies allows.')
+        str | None,
+        typer.Option(
+            help='Learning rate: a number, or "theory" for one a theorem that applies allows.', show_default=OWN
+        ),
     ] = None
     settings: Annotated[
         list[str] | None, typer.Option("--set", help="Any other key: --set strategy.max_staleness=3")

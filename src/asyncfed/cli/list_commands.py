@@ -12,7 +12,7 @@ from asyncfed.cli.output import console, print_line
 from asyncfed.core.errors import ConfigError, did_you_mean
 
 if TYPE_CHECKING:
-    from asyncfed.problems.linear import LinearModel
+    from asyncfed.problems import LinearModel, SoftmaxModel
 
 USES = {
     "presets": "asyncfed run NAME",
@@ -84,7 +84,7 @@ def first_sentence(docstring: str) -> str:
     return re.split(r"\.(?:\s|$)", paragraph, maxsplit=1)[0].rstrip(":;,")
 
 
-def _model_words(model: LinearModel) -> str:
+def _model_words(model: LinearModel | SoftmaxModel) -> str:
     penalty = f", l2 penalty {model.l2:g}" if model.l2 else ""
     return f"linear model, loss {model.loss}{penalty}"
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from asyncfed.reproduce.verdicts import Finding
 
 PAPER_STRATEGIES = "afl,afl_mixing,afl_delta_mean,sync"
-TABLE_STRATEGIES = "fedasync,fedbuff,fedavg"
+TABLE_STRATEGIES = "scaffold_async,fedasync,fedbuff,fedavg"
 """What is compared if nothing is named, on presets and TOML files, and on tables."""
 PROGRESS = "95 % of the way from the start to the best of any strategy"
 
@@ -30,7 +30,7 @@ def compare(
     strategies: Annotated[
         str | None,
         typer.Option(
-            help="Names, separated by commas; the last is the baseline.",
+            help="Names (see `asyncfed list strategies`), separated by commas; the last is the baseline.",
             show_default=f"{PAPER_STRATEGIES}; for tables {TABLE_STRATEGIES}",
         ),
     ] = None,

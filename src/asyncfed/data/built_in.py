@@ -72,7 +72,7 @@ class BreastCancer(Config, tag_field="kind", tag="breast_cancer"):
     def prepare(self, request: DataRequest) -> PreparedData:
         """The clients with their rows."""
         raw, features = _of_scikit_learn("load_breast_cancer", ("malignant", "benign"))
-        schema = TableSchema("target", features, request.labels, positive="malignant")
+        schema = TableSchema("target", features, request.labels, positive="malignant", classes=request.classes)
         return prepare_raw_table(raw, ColumnRoles(schema), request)
 
 
@@ -120,7 +120,7 @@ class Digits(Config, tag_field="kind", tag="digits"):
     def prepare(self, request: DataRequest) -> PreparedData:
         """The clients with their rows."""
         raw, features = _of_scikit_learn("load_digits")
-        schema = TableSchema("target", features, request.labels, positive=str(self.positive))
+        schema = TableSchema("target", features, request.labels, positive=str(self.positive), classes=request.classes)
         return prepare_raw_table(raw, ColumnRoles(schema), request)
 
 

@@ -29,6 +29,7 @@ class DataRequest:
         dtype: "float32" or "float64".
         holdout: the fractions of each client's rows that are not trained on; None: all are.
         labels: True for a classifier, whose targets are -1 and +1.
+        classes: True for a classifier of several classes, whose targets are the numbers 0, 1, … of classes.
     """
 
     split: Split = field(default_factory=IID)
@@ -37,6 +38,7 @@ class DataRequest:
     dtype: Dtype = "float64"
     holdout: Holdout | None = None
     labels: bool = False
+    classes: bool = False
 
     @property
     def split_clients(self) -> int:

@@ -38,6 +38,9 @@ def kolmogorov_smirnov(values: np.ndarray, sizes: np.ndarray) -> Distance:
     The supremum is met at one of the client's own values or just before it, so with a client's m values in order it is
     the largest of `i/m - F(v_i)` and `F(v_i -) - (i-1)/m`; ties only repeat smaller ones.
     """
+    larger = values > values.min()
+    if bool((values[larger] == values.max()).all()):
+        return total_variation(larger, sizes)  # of two values the same number, without sorting
     by_value = np.argsort(values, kind="stable")
     ordered = values[by_value]
     up_to = np.searchsorted(ordered, ordered, side="right") / len(values)

@@ -37,6 +37,7 @@ class TableSchema(Record):
         target_scaling: True scales a regression target likewise.
         positive: the class that is +1, the rest being −1; None: the larger of two.
         min_rows: the least rows of a client, at least 2.
+        classes: True for a classifier of several classes: the target's classes become the numbers 0, 1, …, in order.
     """
 
     target: str
@@ -48,6 +49,12 @@ class TableSchema(Record):
     target_scaling: bool = False
     positive: str | None = None
     min_rows: int = 2
+    classes: bool = False
+
+    @property
+    def has_classes(self) -> bool:
+        """Whether the target's values are classes, two or several."""
+        return self.labels or self.classes
 
 
 class Moments(Record):
@@ -95,7 +102,7 @@ class Levels(Record):
     @classmethod
     def of(cls, column: Column) -> Levels:
         """The levels of a category."""
-        codes, counts = np.unique(column.values, return_counts=True)
+        codes, counts = _occurring(column)
         found = dict(zip(codes.tolist(), counts.tolist(), strict=True))
         missing = found.pop(-1, 0)
         return cls(missing, {column.levels[code]: count for code, count in found.items()})
@@ -136,8 +143,8 @@ class ClientSummary(Record):
             rows.num_rows,
             {name: Moments.of(column.values) for name, column in features.items() if not column.is_category},
             {name: Levels.of(column) for name, column in features.items() if column.is_category},
-            None if schema.labels else Moments.of(target.values),
-            Levels.of(target.as_category()) if schema.labels else None,
+            None if schema.has_classes else Moments.of(target.values),
+            Levels.of(target.as_category()) if schema.has_classes else None,
         )
 
 
@@ -165,7 +172,10 @@ class PreparedColumn(Record):
 
 
 class PreparedTarget(Record):
-    """Labels: +1 for `positive`, −1 for the rest. Numbers: `(value − mean) / scale`; the defaults change nothing."""
+    """Labels: +1 for `positive`, −1 for the rest. Numbers: `(value − mean) / scale`; the defaults change nothing.
+
+    Of several classes each becomes its place in `classes`.
+    """
 
     name: str
     labels: bool
@@ -173,6 +183,7 @@ class PreparedTarget(Record):
     scale: float = 1.0
     positive: str = ""
     negative: str = ""
+    classes: tuple[str, ...] = ()
 
 
 class Preparation(Record):
@@ -195,13 +206,27 @@ class Preparation(Record):
 
     def apply(self, rows: RawTable) -> tuple[np.ndarray, np.ndarray]:
         """Features (n, d) and targets (n,) of one client's rows, made at the client."""
-        x = np.zeros((rows.num_rows, len(self.feature_names)))
+        x, y = np.empty((rows.num_rows, len(self.feature_names))), np.empty(rows.num_rows)
+        self.apply_into(rows, x, y)
+        return x, y
+
+    def apply_into(self, rows: RawTable, x: np.ndarray, y: np.ndarray) -> None:
+        """The same, written into `x` (n, d) and `y` (n,), which may be parts of larger arrays."""
         place = 0
         for column in self.columns:
             width = len(column.feature_names)
             _fill(x[:, place : place + width], rows[column.name], column)
             place += width
-        return x, _targets(rows[self.target.name], self.target)
+        y[:] = _targets(rows[self.target.name], self.target)
+
+
+def _occurring(column: Column) -> tuple[np.ndarray, np.ndarray]:
+    """The codes of a category that occur, −1 for missing among them, and how often."""
+    if len(column.levels) > len(column.values):
+        return np.unique(column.values, return_counts=True)
+    counts = np.bincount(column.values + 1, minlength=1)
+    places = np.flatnonzero(counts)
+    return places - 1, counts[places]
 
 
 def _fill(out: np.ndarray, column: Column, how: PreparedColumn) -> None:
@@ -211,17 +236,29 @@ def _fill(out: np.ndarray, column: Column, how: PreparedColumn) -> None:
     place: dict[str | None, int] = {level: i for i, level in enumerate(how.levels)}
     place[how.reference] = -1
     beyond = len(how.levels) if how.other else -1
-    codes, inverse = np.unique(column.values, return_inverse=True)
-    names = [MISSING_LEVEL if code < 0 else column.levels[code] for code in codes]
-    places = np.array([place.get(name, beyond) for name in names], np.int64)[inverse.ravel()]
+    place_of_code = np.full(len(column.levels) + 1, -1, np.int64)  # the last is that of a missing value
+    for code in _occurring(column)[0].tolist():
+        place_of_code[code] = place.get(MISSING_LEVEL if code < 0 else column.levels[code], beyond)
+    places = place_of_code[column.values]
     known = np.flatnonzero(places >= 0)
+    out[:] = 0.0
     out[known, places[known]] = 1.0
 
 
 def _targets(column: Column, how: PreparedTarget) -> np.ndarray:
-    if not how.labels:
+    if not how.labels and not how.classes:
         return (column.values - how.mean) / how.scale
     named = column.as_category()
+    if how.classes:
+        place = {name: i for i, name in enumerate(how.classes)}
+        numbers: np.ndarray = np.array([place.get(level, -1) for level in named.levels], np.float64)[named.values]
+        unknown = np.flatnonzero(numbers < 0)
+        if len(unknown):
+            raise DataError(
+                f'The class "{named.levels[named.values[unknown[0]]]}" of the target "{how.name}" occurs in held-out '
+                "rows only, so it cannot be learnt. Give it more rows, take it out, or hold out less."
+            )
+        return numbers
     positive = named.levels.index(how.positive) if how.positive in named.levels else -2
     return np.where(named.values == positive, 1.0, -1.0)
 
@@ -302,7 +339,7 @@ def _encode_category(name: str, levels: Levels, schema: TableSchema) -> tuple[Pr
 
 
 def _target(summaries: Sequence[ClientSummary], schema: TableSchema) -> tuple[PreparedTarget, str]:
-    if not schema.labels:
+    if not schema.has_classes:
         moments = reduce(Moments.merge, (s.target_moments for s in summaries if s.target_moments is not None))
         if moments.squares == 0:
             raise DataError(
@@ -314,9 +351,22 @@ def _target(summaries: Sequence[ClientSummary], schema: TableSchema) -> tuple[Pr
             return PreparedTarget(schema.target, False), words
         return PreparedTarget(schema.target, False, moments.mean, moments.spread), f"{words}, scaled to 0 and 1"
     counts = reduce(Levels.merge, (s.target_levels for s in summaries if s.target_levels is not None)).counts
+    if schema.classes:
+        return _several_classes(schema.target, counts)
     positive, negative = classes(schema, counts)
     words = f"target: {schema.target}, +1 is {positive} ({counts[positive]:,} training rows), −1 is {negative}"
     return PreparedTarget(schema.target, True, positive=positive, negative=negative), words
+
+
+def _several_classes(name: str, counts: Mapping[str, int]) -> tuple[PreparedTarget, str]:
+    known = sorted(counts, key=_in_order)
+    if len(known) < 2:
+        raise DataError(
+            f'The target "{name}" is {known[0]} in every row, so there is nothing to learn. Name another with --target.'
+        )
+    shown = [f"{level} ({counts[level]:,})" for level in known[:5]] + ([f"{len(known) - 5} more"] * (len(known) > 5))
+    words = f"target: {name}, {len(known)} classes with their training rows: {', '.join(shown)}"
+    return PreparedTarget(name, False, classes=tuple(known)), words
 
 
 def classes(schema: TableSchema, counts: Mapping[str, int]) -> tuple[str, str]:

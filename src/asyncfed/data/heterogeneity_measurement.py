@@ -11,7 +11,7 @@ clients at random:
   as it does labels, it also detects features or labels that differ.
 
 All but sizes are permutation tests over at most 200 clients and about 20,000 rows; where there are more, the tests use
-a random part, and `notes` says so.
+a random part (of 20 features and more 10,000 rows), and `notes` says so.
 """
 
 from __future__ import annotations
@@ -35,6 +35,8 @@ from asyncfed.data.random_streams import keyed
 
 MAX_CLIENTS = 200
 MAX_ROWS = 20_000
+MAX_CELLS = 200_000
+"""Rows times features compared, but for `MAX_ROWS`: what the tests cost."""
 MAX_FEATURES_COMPARED = 20
 MAX_FEATURES_FITTED = 200
 
@@ -117,8 +119,9 @@ def _sample(clients: Clients, seed: int) -> tuple[_Sample, list[str]]:
     sizes = clients.num_examples[chosen]
     total = int(sizes.sum())
     kept = sizes
+    limit = min(MAX_ROWS, MAX_CELLS // min(clients.num_features, MAX_FEATURES_COMPARED))
     if total > MAX_ROWS:
-        kept = np.maximum(1, sizes * MAX_ROWS // total)
+        kept = np.maximum(1, sizes * limit // total)
         notes.append(f"tests use {kept.sum()} of these clients' {total} rows, drawn at random")
     rows = np.concatenate(
         [

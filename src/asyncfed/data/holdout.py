@@ -14,6 +14,7 @@ from asyncfed.data.random_streams import keyed
 
 Part: TypeAlias = Literal["validation", "test"]
 TRAINING, VALIDATION, TEST = range(3)
+ROLES: dict[Part, int] = {"validation": VALIDATION, "test": TEST}
 
 
 class Holdout(Config):
@@ -89,8 +90,7 @@ def hold_out(clients: Clients, roles: np.ndarray) -> tuple[Clients, dict[Part, H
     """The clients with what is left to train on, and what was kept back, by the role of each row (`Holdout.roles`)."""
     x, y, offsets = _part(clients, roles == TRAINING)
     train = Clients(x, y, offsets, clients.labels, clients.names)
-    wanted: dict[Part, int] = {"validation": VALIDATION, "test": TEST}
-    parts = {part: HeldOut(*_part(clients, roles == role)) for part, role in wanted.items() if (roles == role).any()}
+    parts = {part: HeldOut(*_part(clients, roles == role)) for part, role in ROLES.items() if (roles == role).any()}
     return train, parts
 
 

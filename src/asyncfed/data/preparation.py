@@ -10,12 +10,13 @@ import numpy as np
 from asyncfed.core.errors import ConfigError, DataError
 from asyncfed.data.clients import Clients
 from asyncfed.data.data_source import DataRequest, PreparedData
-from asyncfed.data.federated_summary import ClientSummary, TableSchema, merge_summaries
-from asyncfed.data.holdout import TRAINING, hold_out
+from asyncfed.data.federated_summary import ClientSummary, Preparation, TableSchema, merge_summaries
+from asyncfed.data.holdout import ROLES, TEST, TRAINING, VALIDATION, HeldOut, Part, hold_out
 from asyncfed.data.raw_table import RawTable
 from asyncfed.data.split_protocol import Assignment
 from asyncfed.data.splits import IID
 from asyncfed.data.table import Table, float_dtype
+from asyncfed.data.table_diagnosis import diagnose
 
 
 def prepare_table(table: Table, request: DataRequest) -> PreparedData:
@@ -71,16 +72,16 @@ def prepare_raw_table(raw: RawTable, columns: ColumnRoles, request: DataRequest)
     raw.require(schema.features, "a feature")
     if columns.client is not None:
         raw.require([columns.client], "it says which client a row belongs to")
-    if raw[schema.target].is_category and not schema.labels:
+    if raw[schema.target].is_category and not schema.has_classes:
         classes = ", ".join(raw[schema.target].levels[:5])
         raise DataError(
             f'The target "{schema.target}" holds classes ({classes}), but this problem is a regression. Use '
             "--problem logistic, svm or squared_hinge, or name another target."
         )
     kept = ~raw[schema.target].missing
-    notes = [_dropped(int((~kept).sum()), f"without a value of {schema.target}")]
+    notes = [*raw.notes, *diagnose(raw, schema), _dropped(int((~kept).sum()), f"without a value of {schema.target}")]
     if columns.client is None:
-        rows = raw.take(np.flatnonzero(kept))
+        rows = raw if kept.all() else raw.take(np.flatnonzero(kept))
         if not rows.num_rows:
             raise DataError(f'No row has a value of the target "{schema.target}". Name another with --target.')
         return _prepare_by_split(rows, schema, request, notes)
@@ -88,8 +89,7 @@ def prepare_raw_table(raw: RawTable, columns: ColumnRoles, request: DataRequest)
     notes.append(_dropped(int((kept & owner.missing).sum()), f"without a value of {columns.client}"))
     names, owners = _owners(owner.values, owner.levels, kept & ~owner.missing, columns, notes)
     _check_named(names, columns.client, request)
-    chosen = np.flatnonzero(owners >= 0)
-    return _prepare_by_client(raw.take(chosen), owners[chosen], names, schema, request, notes)
+    return _prepare_by_client(raw, owners, names, schema, request, notes)
 
 
 def _prepare_by_split(raw: RawTable, schema: TableSchema, request: DataRequest, notes: list[str]) -> PreparedData:
@@ -97,12 +97,13 @@ def _prepare_by_split(raw: RawTable, schema: TableSchema, request: DataRequest, 
     pooled = merge_summaries([ClientSummary.of(raw, schema)], schema)
     table = Table(*pooled.apply(raw), schema.labels)
     assigned = request.split.assign(table, request.split_clients, request.seed)
-    if assigned.table is table:
-        names = tuple(map(str, range(assigned.num_clients)))
-        prepared = _prepare_by_client(raw, assigned.client_of_row, names, schema, request, notes)
-        return PreparedData(_nameless(prepared.clients), prepared.held_out, prepared.preparation, prepared.notes)
-    prepared = _pack(assigned, request)
-    return PreparedData(prepared.clients, prepared.held_out, pooled, (*filter(None, notes), *pooled.notes))
+    if assigned.table is not table:
+        prepared = _pack(assigned, request)
+        return PreparedData(prepared.clients, prepared.held_out, pooled, (*filter(None, notes), *pooled.notes))
+    owners, num_clients = assigned.client_of_row, assigned.num_clients
+    del table, assigned  # as large as what is prepared next
+    prepared = _prepare_by_client(raw, owners, tuple(map(str, range(num_clients))), schema, request, notes)
+    return PreparedData(_nameless(prepared.clients), prepared.held_out, prepared.preparation, prepared.notes)
 
 
 def _prepare_by_client(
@@ -113,32 +114,48 @@ def _prepare_by_client(
     request: DataRequest,
     notes: list[str],
 ) -> PreparedData:
-    order = np.argsort(owners, kind="stable")
-    sizes = np.bincount(owners, minlength=len(names))
+    """Rows are put in order once, by client and role; what a client summarises and prepares are views of that."""
+    used = np.flatnonzero(owners >= 0)
+    rows = used[np.argsort(owners[used], kind="stable")]
+    sizes = np.bincount(owners[used], minlength=len(names))
     offsets = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
-    roles = np.zeros(len(order), np.int8) if request.holdout is None else request.holdout.roles(offsets, request.seed)
+    roles = np.zeros(len(rows), np.int8) if request.holdout is None else request.holdout.roles(offsets, request.seed)
+    groups = 3 * np.repeat(np.arange(len(names)), sizes) + roles
+    ends = np.cumsum(np.bincount(groups, minlength=3 * len(names))).reshape(-1, 3)
+    starts = ends - np.bincount(groups, minlength=3 * len(names)).reshape(-1, 3)
+    ordered = raw.only((*schema.features, schema.target)).take(rows[np.argsort(groups, kind="stable")])
     summaries = []
     for client, name in enumerate(names):
-        mine = slice(offsets[client], offsets[client + 1])
-        training = order[mine][roles[mine] == TRAINING]
-        if len(training) < 2:
+        mine = ordered.slice(starts[client, TRAINING], ends[client, TRAINING])
+        if mine.num_rows < 2:
             raise DataError(
-                f'Client "{name}" has {sizes[client]} row(s), of which {len(training)} to train on; at least 2 are '
+                f'Client "{name}" has {sizes[client]} row(s), of which {mine.num_rows} to train on; at least 2 are '
                 "needed, for a summary of one row is that row. Hold out less, give it more rows, or leave such clients "
                 "out with --set data.small_clients=leave_out and a larger data.min_rows."
             )
-        summaries.append(ClientSummary.of(raw.take(training), schema))
+        summaries.append(ClientSummary.of(mine, schema))
     preparation = merge_summaries(summaries, schema)
-    x = np.empty((len(order), len(preparation.feature_names)), float_dtype(request.dtype))
-    y = np.empty(len(order), x.dtype)
-    for client in range(len(names)):
-        mine = slice(offsets[client], offsets[client + 1])
-        x[mine], y[mine] = preparation.apply(raw.take(order[mine]))
-    clients = Clients(x, y, offsets, schema.labels, names)
-    train, held_out = (clients, {}) if request.holdout is None else hold_out(clients, roles)
-    size = f"{len(order):,} rows at {len(names):,} clients, {x.shape[1]} features"
+    parts = {
+        role: _apply(preparation, ordered, starts[:, role], ends[:, role], float_dtype(request.dtype))
+        for role in (TRAINING, VALIDATION, TEST)
+    }
+    held_out: dict[Part, HeldOut] = {part: HeldOut(*parts[role]) for part, role in ROLES.items() if len(parts[role][1])}
+    size = f"{len(rows):,} rows at {len(names):,} clients, {len(preparation.feature_names)} features"
     all_notes = tuple(filter(None, (size, *notes, *preparation.notes)))
-    return PreparedData(train, held_out, preparation, all_notes)
+    return PreparedData(Clients(*parts[TRAINING], schema.labels, names), held_out, preparation, all_notes)
+
+
+def _apply(
+    preparation: Preparation, ordered: RawTable, starts: np.ndarray, ends: np.ndarray, dtype: np.dtype
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Features, targets and offsets of one part: of each client the rows from its start up to its end."""
+    offsets = np.concatenate(([0], np.cumsum(ends - starts))).astype(np.int64)
+    x = np.empty((int(offsets[-1]), len(preparation.feature_names)), dtype)
+    y = np.empty(len(x), dtype)
+    for client, (start, end) in enumerate(zip(starts.tolist(), ends.tolist(), strict=True)):
+        place = slice(offsets[client], offsets[client + 1])
+        preparation.apply_into(ordered.slice(start, end), x[place], y[place])
+    return x, y, offsets
 
 
 def _owners(

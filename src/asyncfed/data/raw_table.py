@@ -97,6 +97,14 @@ class RawTable:
         """How many rows there are."""
         return next((len(column.values) for column in self.columns.values()), 0)
 
+    def only(self, names: Iterable[str]) -> RawTable:
+        """The table of these columns."""
+        return RawTable({name: self.columns[name] for name in names})
+
+    def slice(self, start: int, stop: int) -> RawTable:
+        """The table of the rows from `start` up to `stop`: views, not copies."""
+        return RawTable({n: Column(c.kind, c.values[start:stop], c.levels) for n, c in self.columns.items()})
+
     def take(self, rows: np.ndarray) -> RawTable:
         """The table of these rows."""
         return RawTable({name: column.take(rows) for name, column in self.columns.items()})

@@ -70,6 +70,11 @@ class TableFile(Config, tag_field="kind", tag="table_file"):
         for name, least in (("min_level_count", 1), ("max_levels", 1), ("min_rows", 2)):
             if getattr(self, name) < least:
                 raise ConfigError(f"data.{name} is {getattr(self, name)}; it must be at least {least}.")
+        if self.target == self.client_column:
+            raise ConfigError(
+                f'data.target and data.client_column are both "{self.target}"; a client cannot be told from what is to '
+                "be predicted. Name another column with --target or --client-column."
+            )
         used = {self.target, self.client_column} & {*self.features, *self.ignore}
         if used:
             raise ConfigError(
@@ -107,5 +112,6 @@ class TableFile(Config, tag_field="kind", tag="table_file"):
             self.target_scaling,
             self.positive,
             self.min_rows,
+            request.classes,
         )
         return prepare_raw_table(raw, ColumnRoles(schema, self.client_column, self.small_clients), request)

@@ -136,5 +136,9 @@ def build_problem(experiment: Experiment, x: Any, y: Any, build: BuildProblem | 
     if build is not None:
         return as_sharded_problem(build([(x, y)]))
     model = experiment.model
+    if getattr(model, "num_classes", 0) is None:
+        raise ConfigError(
+            "model.num_classes is left out, but a node sees no rows but its own and cannot count all classes. Set it."
+        )
     rows = Clients.from_lists([x], [y], labels=model.labels, dtype=experiment.dtype)
     return as_sharded_problem(model.build(rows))

@@ -34,6 +34,7 @@ from asyncfed.presets.table_defaults import (
 )
 from asyncfed.problems.linear import LinearModel
 from asyncfed.problems.protocol import Problem
+from asyncfed.problems.softmax import SoftmaxModel
 from asyncfed.strategies.protocol import Strategy
 
 BUILT_IN: dict[str, tuple[str, DataSource, str]] = {
@@ -44,10 +45,11 @@ BUILT_IN: dict[str, tuple[str, DataSource, str]] = {
 }
 """Data by name: what they are, and the problem they are for."""
 
-PROBLEMS: dict[str, LinearModel] = {
+PROBLEMS: dict[str, LinearModel | SoftmaxModel] = {
     "least_squares": LinearModel(loss="least_squares"),
     "ridge": LinearModel(loss="least_squares", l2=0.001, penalize_bias=False),
     "logistic": LinearModel(loss="logistic", l2=0.001, penalize_bias=False),
+    "softmax": SoftmaxModel(l2=0.001, penalize_bias=False),
     "svm": LinearModel(loss="hinge", l2=0.001, penalize_bias=False),
     "squared_hinge": LinearModel(loss="squared_hinge", l2=0.001, penalize_bias=False),
 }

@@ -19,6 +19,12 @@ from asyncfed.kernels.losses import loss_curvatures, loss_slopes, loss_values
 
 Array = NDArray[Any]
 _CHUNK_CELLS = 1 << 21
+_LONG = 1 << 22
+_NARROW = 64
+_NARROW_CHUNK_CELLS = 9_000
+"""Rows times params² beyond which data are long, params up to which they are narrow. Long and narrow data are read in
+small chunks, of which a matrix library makes no work for several threads: waiting for each other, these took up to 30
+times as long as one."""
 
 
 def is_sparse(rows: Any) -> bool:
@@ -113,7 +119,9 @@ class Objective:
     def _bounds(self) -> Iterator[tuple[int, int]]:
         """The first row and the one after the last of each chunk. Sparse rows are few cells: they are read at once."""
         count = len(self.y)
-        rows_at_once = count if is_sparse(self.x) else max(1, _CHUNK_CELLS // len(self.penalty))
+        width = len(self.penalty)
+        cells = _NARROW_CHUNK_CELLS if width <= _NARROW and count * width**2 > _LONG else _CHUNK_CELLS
+        rows_at_once = count if is_sparse(self.x) else max(1, cells // width)
         for first in range(0, count, rows_at_once):
             yield first, min(first + rows_at_once, count)
 

@@ -50,6 +50,7 @@ class SoftmaxModel(Config, tag_field="kind", tag="softmax"):
     penalize_bias: bool = True
     fit_bias: bool = True
 
+    loss: ClassVar[str] = "softmax"
     labels: ClassVar[bool] = False
     targets: ClassVar[str] = "classes"
     """What the targets have to be: the numbers 0 … K−1 of classes."""

@@ -161,7 +161,7 @@ class _Fit:
             evaluation=Evaluation(distance=False),
             divergence_norm=1e6 * steepness,
         )
-        stage = run(experiment, problem=problem, threads=1)
+        stage = run(experiment, problem=problem, threads=1, progress=False)
         self.runs.append(stage)
         self.rounds_left -= max(1, int(stage.evaluations["round"][-1]))
         self.reached_target = bool(stage.evaluations["gradient_norm"][-1] <= target)

@@ -100,7 +100,7 @@ def comparison_table(comparison: ReportedComparison, baseline: str) -> Table:
     faster = f"x faster: in virtual time than {baseline}; paired geometric mean (95 % confidence interval)"
     caption = "\n".join([faster, *comparison.notes])
     table = Table(title=title, caption=caption, title_justify="left", caption_justify="left", **TIGHT)
-    table.add_column("strategy", style="bold")
+    table.add_column("strategy", style="bold", no_wrap=True)
     for metric in shown_metrics(comparison):
         table.add_column(f"final\n{metric.replace('_', ' ')}", justify="right")
     for axis in AXES:

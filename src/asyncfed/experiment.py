@@ -141,6 +141,16 @@ class Experiment(Config):
 
 # ---- the written form ----------------------------------------------------------------------------------------
 
+MOST_LEVELS = 64
+"""How deeply tables and lists may be nested in a written experiment, and how many parts a dotted key may have."""
+
+LARGEST_WHOLE_NUMBER = 2**63 - 1
+"""What TOML guarantees and what arrays, files and random keys can hold."""
+
+_LEVELS_NEEDED = "An experiment has no more than ten levels; check for a missing bracket or quotation mark."
+_KEY_PART = r"""(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')"""
+_LONG_KEY = re.compile(rf"""(?<![\w"'-]){_KEY_PART}(?:[ \t]*+\.[ \t]*+{_KEY_PART}){{{MOST_LEVELS}}}""")
+
 
 def to_toml(experiment: Experiment) -> str:
     """The experiment as TOML.
@@ -170,11 +180,35 @@ def from_toml(text: str, source: str = "the TOML text") -> Experiment:
     Raises:
         ConfigError: it names the key that is wrong and, if it is misspelt, the nearest one.
     """
+    return from_dict(parse_toml(text, source), source)
+
+
+def parse_toml(text: str, source: str) -> dict[str, Any]:
+    """The plain values of a TOML text, which may come from anybody.
+
+    Args:
+        text: the TOML.
+        source: what error messages call it.
+
+    Returns:
+        The values.
+
+    Raises:
+        ConfigError: it is not valid, or nested more deeply than any experiment is.
+    """
+    check_keys(text, source)
     try:
-        plain = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+        return tomllib.loads(text)
+    except RecursionError as error:
+        raise ConfigError(f"{source} is nested more deeply than TOML can be read. {_LEVELS_NEEDED}") from error
+    except ValueError as error:  # TOMLDecodeError is one; so is a number of thousands of digits
         raise ConfigError(f"{source} is not valid TOML: {error}.") from error
-    return from_dict(plain, source)
+
+
+def check_keys(text: str, source: str) -> None:
+    """Refuse a TOML text with a dotted key of very many parts: reading it would take minutes, as their square."""
+    if _LONG_KEY.search(text):
+        raise ConfigError(f"{source} has a key of more than {MOST_LEVELS} parts. {_LEVELS_NEEDED}")
 
 
 def read_toml(path: Path | str) -> Experiment:
@@ -199,6 +233,7 @@ def read_toml(path: Path | str) -> Experiment:
 
 def from_dict(plain: dict[str, Any], source: str = "the experiment") -> Experiment:
     """The experiment these plain values describe; every complaint names the key and, if misspelt, the nearest one."""
+    _check_plain(plain, source)
     try:
         return from_plain(plain, Experiment)
     except ValidationError as error:
@@ -211,6 +246,8 @@ def changed(experiment: Experiment, settings: dict[str, Any]) -> Experiment:
     # Kinds first: a new kind has other keys, so it clears its table, and must not clear what else is set here.
     for key, value in sorted(settings.items(), key=lambda item: item[0].split(".")[-1] != "kind"):
         *path, last = key.split(".")
+        if len(path) >= MOST_LEVELS:
+            raise ConfigError(f"The key {key[:40]}... has {len(path) + 1} parts. {_LEVELS_NEEDED}")
         table = plain
         for step in path:
             if not isinstance(table.get(step), dict):
@@ -260,6 +297,27 @@ def stored(plain: dict[str, Any], path: Path | None) -> Experiment:
         ) from error
 
 
+def _check_plain(plain: Any, source: str) -> None:
+    """Refuse what no part of an experiment can be, before anybody descends into it or computes with it."""
+    level: list[tuple[str, Any]] = [("", plain)]
+    for _ in range(MOST_LEVELS):
+        deeper: list[tuple[str, Any]] = []
+        for path, value in level:
+            if isinstance(value, dict):
+                deeper += [(f"{path}.{key}", inner) for key, inner in value.items()]
+            elif isinstance(value, list | tuple):
+                deeper += [(f"{path}[]", inner) for inner in value]
+            elif isinstance(value, int) and not -LARGEST_WHOLE_NUMBER <= value <= LARGEST_WHOLE_NUMBER:
+                raise ConfigError(
+                    f"{source}: {path[1:80]} is a whole number of {value.bit_length()} bits; at most 63 can be used. "
+                    "Write a smaller one."
+                )
+        level = deeper
+        if not level:
+            return
+    raise ConfigError(f"{source} is nested in more than {MOST_LEVELS} levels. {_LEVELS_NEEDED}")
+
+
 def _without_none(plain: Any) -> Any:
     """TOML has no null: what is left out takes its default, which is what None stands for."""
     if isinstance(plain, dict):
@@ -283,7 +341,7 @@ def _explain(message: str, plain: dict[str, Any]) -> str:
         return f"{where} no key `{unknown[1]}`. {did_you_mean(unknown[1], _known_keys(path, plain))}"
     kind = re.fullmatch(r"Invalid kind '(.*)'|Invalid value '(.*)'", complaint)
     if kind and (kind[1] is not None or path.endswith(".kind")):
-        name, path = kind[1] or kind[2], path.removesuffix(".kind")
+        name, path = kind[1] if kind[1] is not None else kind[2], path.removesuffix(".kind")
         kinds = {tag for option in _options(path) if (tag := kind_of(option)) is not None}
         advice = "Parts of your own are known once they are registered: see `asyncfed.register`."
         return f'{path}.kind is "{name}", which does not exist. {did_you_mean(name, kinds)} {advice}'

@@ -5,6 +5,7 @@ import json
 import pytest
 
 import asyncfed as af
+from asyncfed.core.errors import JournalError
 from asyncfed.core.types import Work
 from asyncfed.delays import Delays, Exponential
 from asyncfed.store.events import Event, recorded_merges
@@ -32,13 +33,13 @@ def test_numbers_have_names():
 
 @pytest.mark.parametrize("name", ["duration", "energy", "weight", "keep", "num_examples", "is_fault"])
 def test_a_number_that_is_missing_is_an_error(name):
-    with pytest.raises(TypeError, match="it has no"):
+    with pytest.raises(JournalError, match=r"event \d+ has no"):
         getattr(event(REPORT), name)
 
 
 @pytest.mark.parametrize("name", ["require_ticket", "require_client", "require_reason"])
 def test_what_is_required_must_be_there(name):
-    with pytest.raises(TypeError, match="it has no"):
+    with pytest.raises(JournalError, match=r"event \d+ has no"):
         getattr(event(REPORT), name)()
 
 

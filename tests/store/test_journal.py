@@ -7,6 +7,7 @@ import sqlite3
 import subprocess
 import sys
 from itertools import pairwise
+from zlib import crc32
 
 import numpy as np
 import pytest
@@ -339,6 +340,11 @@ def test_a_checkpoint_with_a_pickled_array_is_refused_and_nothing_in_it_runs(pat
     np.savez(blob, params=np.array([Bomb()], dtype=object))
     with sqlite3.connect(path) as file:
         file.execute("UPDATE checkpoints SET arrays = ?", (blob.getvalue(),))
+    file.close()
+    with pytest.raises(JournalError, match="do not agree with their check sum"):
+        af.load(path).params  # noqa: B018
+    with sqlite3.connect(path) as file:  # as earlier versions wrote it, without a sum of the vectors
+        file.execute("UPDATE checkpoints SET state = '{}', state_crc = ?", (crc32(b"{}"),))
     file.close()
     with pytest.raises(JournalError, match="allow_pickle"):
         af.load(path).params  # noqa: B018

@@ -270,9 +270,14 @@ def parse_setting(text: str) -> tuple[str, Any]:
     key, equals, value = text.partition("=")
     if not equals:
         raise ConfigError(f'--set "{text}" has no "="; write --set key=value, such as --set strategy.concurrency=3.')
+    from asyncfed.experiment import check_keys
+
+    check_keys(text, f"--set {text[:40]}...")
     try:
         return key.strip(), tomllib.loads(f"value = {value}")["value"]
-    except tomllib.TOMLDecodeError:
+    except RecursionError:
+        raise ConfigError(f"--set {key[:60]} has a value that is nested more deeply than TOML can be read.") from None
+    except ValueError:
         return key.strip(), value.strip()
 
 

@@ -134,7 +134,6 @@ def _decoder(kind: Any) -> msgspec.msgpack.Decoder[Any]:
     return msgspec.msgpack.Decoder(kind, dec_hook=_decode_part)
 
 
-def unpack_rows(packed: bytes, count: int) -> list[list[Any]]:
-    """The inverse of `pack_rows`; `count` is how many rows there are."""
-    rows: list[list[Any]] = msgspec.msgpack.decode(b"\xdd" + count.to_bytes(4, "big") + packed)
-    return rows
+def unpack_rows(packed: bytes, count: int, row: Any = list[Any]) -> list[Any]:
+    """The inverse of `pack_rows`, checked like `unpack`; `count` is how many rows there are, `row` their type."""
+    return unpack(b"\xdd" + count.to_bytes(4, "big") + packed, list[row])

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from asyncfed.core.server import Server
+from asyncfed.engine.checkpoint_check import check_execution_state
 from asyncfed.engine.execution import Execution, own_start_function
 from asyncfed.engine.plan import Checkpoint, Plan, evaluator_of
 from asyncfed.engine.stopping import StoppingMonitor
 from asyncfed.problems.protocol import Problem
 from asyncfed.rules import RuleRun, Vectors
 from asyncfed.rules.protocol import rule_of
+from asyncfed.store.error_messages import explain_damage
 from asyncfed.store.journal import Journal
 from asyncfed.store.ledger import Ledger
 
@@ -20,12 +22,15 @@ def set_up(problem: Problem, plan: Plan, journal: Journal, checkpoint: Checkpoin
         vectors = Vectors(problem.init(plan.seed, how=plan.init))
         ledger = Ledger(problem.num_clients, vectors.params.nbytes)
     else:
-        vectors = Vectors.load(checkpoint[1])
-        ledger = Ledger.from_snapshot(checkpoint[0]["ledger"])
+        with explain_damage(journal.path, "checkpoint"):
+            check_execution_state(*checkpoint, problem.num_clients)
+            vectors = Vectors.load(checkpoint[1])
+            ledger = Ledger.from_snapshot(checkpoint[0]["ledger"])
     rule = rule_of(plan.strategy)
     run = None if rule is None else RuleRun(rule, vectors.params, problem.num_clients)
     if run is not None and checkpoint is not None:
-        run.load(checkpoint[1])
+        with explain_damage(journal.path, "checkpoint"):
+            run.load(checkpoint[1])
     evaluator = evaluator_of(problem, plan)
     own_start = own_start_function(problem, vectors, plan.seed, plan.init)
     execution = Execution(
@@ -43,6 +48,7 @@ def set_up(problem: Problem, plan: Plan, journal: Journal, checkpoint: Checkpoin
     if plan.stopping is not None:
         execution.stopping = StoppingMonitor(plan.stopping)
     if checkpoint is not None:
-        execution.restore(checkpoint[0])
-        execution.best = checkpoint[1].get("best")
+        with explain_damage(journal.path, "checkpoint"):
+            execution.restore(checkpoint[0])
+            execution.best = checkpoint[1].get("best")
     return execution

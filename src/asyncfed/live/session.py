@@ -48,6 +48,7 @@ from asyncfed.live.checks import Limits, change_norm, find_fault, find_fault_in_
 from asyncfed.live.ticket_records import TicketRecords
 from asyncfed.live.wire import CORRECTION, MODEL, Arrays, Parts, Result, Task, describe_parts, dtype_name
 from asyncfed.problems.protocol import Problem
+from asyncfed.store.error_messages import explain_damage
 from asyncfed.store.events import Event
 from asyncfed.store.journal import Journal
 from asyncfed.store.loss_reasons import OVER, REPLY_REFUSED, SERVER_DIED, SET_ASIDE, TOO_LATE
@@ -174,9 +175,10 @@ class LiveSession:
             self.start()  # it was killed before its first commit: nothing has happened yet
             return
         state, _ = self._checkpoint
-        self.finished = state["finished"]
-        self._records.restore(state["live"])
-        self._timers = [(due, number) for due, number in state.get("timers", ())]
+        with explain_damage(self._journal.path, "checkpoint"):
+            self.finished = state["finished"]
+            self._records.restore(state["live"])
+            self._timers = [(due, number) for due, number in state.get("timers", ())]
         self._redo_since(state["seq"])
         self._unsent.clear()
         self._cancelled.clear()

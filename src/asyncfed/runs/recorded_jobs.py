@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from asyncfed.core.errors import JournalError
 from asyncfed.delays.recorded_delays import Job
 from asyncfed.store.events import Event
 from asyncfed.store.loss_reasons import SERVER_DIED
@@ -25,6 +26,11 @@ def recorded_jobs(events: Iterable[Event]) -> dict[int, list[Job]]:
             dispatched_at[event.require_ticket()] = event.time
         elif event.kind in (REPORT, LOST):
             ticket, client = event.require_ticket(), event.require_client()
+            if ticket not in dispatched_at:
+                raise JournalError(
+                    f"The journal is damaged: event {event.seq} is about ticket {ticket}, which was not dispatched. "
+                    "Restore the file from a copy."
+                )
             began = max(dispatched_at[ticket], free_since.get(client, 0.0))
             free_since[client] = event.time
             if event.kind == REPORT or event.reason != SERVER_DIED:

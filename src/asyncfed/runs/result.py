@@ -14,7 +14,9 @@ from asyncfed.core.record import to_json
 from asyncfed.engine.stopping import kept_row
 from asyncfed.experiment import Experiment, stored
 from asyncfed.problems.protocol import Problem
+from asyncfed.store.error_messages import explain_damage
 from asyncfed.store.journal import Journal
+from asyncfed.store.ledger import Ledger
 from asyncfed.store.schema import MERGE
 
 
@@ -95,12 +97,19 @@ class RecordedRun:
         checkpoint = self.journal.checkpoint()
         if checkpoint is None:
             raise JournalError(f"{self.path} holds no model yet: the run was interrupted before its first checkpoint.")
-        return checkpoint[1].get("best", checkpoint[1]["params"])
+        with explain_damage(self.path, "checkpoint"):
+            return checkpoint[1].get("best", checkpoint[1]["params"])
 
     @cached_property
     def kept(self) -> int:
         """The row of `evaluations` that measured the model in `params`."""
-        return kept_row(self.experiment.stopping, self.evaluations)
+        if not len(self.evaluations["updates"]):
+            raise JournalError(
+                f"{self.path} holds no measurement of its model: it was stopped before the first, or is damaged. "
+                f"`asyncfed resume {self.path}` continues it."
+            )
+        with explain_damage(self.path, "evaluation"):
+            return kept_row(self.experiment.stopping, self.evaluations)
 
     @property
     def final(self) -> dict[str, float]:
@@ -126,7 +135,8 @@ class RecordedRun:
         names = dict.fromkeys(name for _, info in written for name in info)
         if not names:
             return {}
-        columns = {name: np.array([info.get(name, np.nan) for _, info in written], np.float64) for name in names}
+        with explain_damage(self.path, "merge"):
+            columns = {name: np.array([info.get(name, np.nan) for _, info in written], np.float64) for name in names}
         return {"version": np.array([version for version, _ in written]), **columns}
 
     @property
@@ -139,8 +149,9 @@ class RecordedRun:
         counts = np.zeros(self.header["num_clients"], np.int64)
         checkpoint = self.journal.checkpoint()
         if checkpoint is not None:
-            ledger = checkpoint[0]["ledger"]
-            counts[ledger["clients"]] = ledger["merges"]
+            with explain_damage(self.path, "checkpoint"):
+                ledger = Ledger.from_snapshot(checkpoint[0]["ledger"])
+                counts[list(ledger.merges_by_client)] = list(ledger.merges_by_client.values())
         return counts
 
     def __repr__(self) -> str:

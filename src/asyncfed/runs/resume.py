@@ -79,7 +79,10 @@ def resume_simulation(
                 "af.resume(path, delays=...). Nothing was changed."
             )
         delays = experiment.delays.bind(problem.num_clients, experiment.seed)
-    journal.rewind(0 if checkpoint is None else checkpoint[0]["seq"])
+    seq = 0 if checkpoint is None else checkpoint[0]["seq"]
+    if not isinstance(seq, int) or seq < 0:
+        raise JournalError(f"{path} is damaged: its checkpoint is of event {seq!r}. Restore the file from a copy.")
+    journal.rewind(seq)
     simulation = Simulation(problem, delays, experiment.plan(thread_count(threads)), journal, checkpoint)
     drive_simulation(simulation, journal, watch, checkpoint_seconds)
     return RecordedRun(journal, experiment, problem)

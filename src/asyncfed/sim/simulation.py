@@ -12,6 +12,7 @@ from asyncfed.core.record import UNSET, replace
 from asyncfed.core.types import Dispatch, Merge, Report
 from asyncfed.delays import DelayModel, LimitsBandwidth, Timing, check_timing
 from asyncfed.delays.work_amount import completed_fraction
+from asyncfed.engine.checkpoint_check import TIMERS, check_simulation_state
 from asyncfed.engine.execution import MergeObserver
 from asyncfed.engine.execution_setup import set_up
 from asyncfed.engine.plan import Checkpoint, Churn, Plan
@@ -19,11 +20,9 @@ from asyncfed.engine.progress import RunState
 from asyncfed.engine.training import LateTraining, known_before
 from asyncfed.problems.protocol import Problem
 from asyncfed.sim.drift import DriftMeter
+from asyncfed.store.error_messages import explain_damage
 from asyncfed.store.journal import Journal
 from asyncfed.uplinks.chain import declared_size
-
-TIMERS = 2**62
-"""Timers are on the heap under this number plus their own: at the same moment, tickets come first."""
 
 
 class Simulation:
@@ -70,7 +69,10 @@ class Simulation:
                 heappush(self._heap, (churn.time, number - len(self._churn), 0.0, 0.0, False))
             self._execution.start()
         else:
-            self._restore(checkpoint[0])
+            with explain_damage(journal.path, "checkpoint"):
+                wakes = hasattr(plan.strategy, "on_wake")
+                check_simulation_state(checkpoint[0], problem.num_clients, len(self._churn), wakes)
+                self._restore(checkpoint[0])
 
     # ---- virtual time ----------------------------------------------------------------------------------------
 

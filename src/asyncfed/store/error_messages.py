@@ -8,7 +8,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from zipfile import BadZipFile
 
-from asyncfed.core.errors import JournalError
+from asyncfed.core.errors import AsyncFedError, JournalError
+
+UNREADABLE = (
+    *(ValueError, TypeError, LookupError, AttributeError, ArithmeticError, EOFError, OSError, NotImplementedError),
+    *(RecursionError, MemoryError, BadZipFile),
+)
+"""What decoders raise about bytes that are not what they should be."""
 
 
 @contextmanager
@@ -27,7 +33,9 @@ def explain_damage(path: Path | None, part: str) -> Iterator[None]:
     """Say which part of a file cannot be decoded, whichever decoder failed."""
     try:
         yield
-    except (ValueError, TypeError, LookupError, EOFError, OSError, BadZipFile, NotImplementedError) as error:
+    except AsyncFedError:  # it says what is wrong already
+        raise
+    except UNREADABLE as error:
         raise JournalError(
             f"{path} is damaged: a {part} in it cannot be read ({error}). Restore the file from a copy, or run the "
             "experiment anew with another --out."

@@ -59,7 +59,11 @@ def write_first_rows(connection: sqlite3.Connection, header: dict[str, Any]) -> 
 
 def open_file(file: Path, write: bool) -> sqlite3.Connection:
     """An existing run's file, to read or (`write`) to continue."""
-    if not file.is_file():
+    try:
+        exists = file.is_file()
+    except (OSError, ValueError) as error:  # a name that is too long, or has a zero byte in it
+        raise JournalError(f"There can be no run at {str(file)[:80]} ({error!s:.80}). Check the name.") from error
+    if not exists:
         raise JournalError(f"There is no run at {file}. `asyncfed run --out {file}` makes one.")
     with explain_errors(file):
         if write:

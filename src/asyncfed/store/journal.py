@@ -18,10 +18,11 @@ from zlib import crc32
 import numpy as np
 
 from asyncfed.core.errors import JournalError
-from asyncfed.core.record import pack_rows, to_json, unpack_rows
+from asyncfed.core.record import from_plain, pack_rows, to_json, unpack_rows
 from asyncfed.store.error_messages import another_writer, explain_damage, explain_errors
-from asyncfed.store.events import Event
+from asyncfed.store.events import Event, StoredEvent
 from asyncfed.store.files import create_file, open_file, write_first_rows
+from asyncfed.store.header import read_header
 from asyncfed.store.schema import (
     EVALUATION_COLUMNS,
     KIND_NAMES,
@@ -30,16 +31,11 @@ from asyncfed.store.schema import (
 
 Row = tuple[Any, ...]
 
+ARRAYS_SUM = "arrays_crc"
+"""What a checkpoint's state, which has a check sum of its own, calls the check sum of its arrays."""
 
-class Header(dict[str, Any]):
-    """What a run's file says about itself. A name that is missing means damage, and is reported as such."""
-
-    def __init__(self, path: Path | None, entries: dict[str, Any]) -> None:
-        super().__init__(entries)
-        self.path = path
-
-    def __missing__(self, name: str) -> Any:
-        raise JournalError(f'{self.path} is damaged: its header has no "{name}". Restore the file from a copy.')
+NUMBERS = {"rounds": ROUND_COLUMNS, "evaluations": tuple(name for name in EVALUATION_COLUMNS if name != "metrics")}
+"""Columns of numbers by table; the others are texts and bytes, which are checked where they are decoded."""
 
 
 class Journal:
@@ -148,7 +144,7 @@ class Journal:
             blob = io.BytesIO()
             np.savez(blob, **arrays)  # type: ignore[arg-type]
             self._connection.execute("DELETE FROM checkpoints")
-            text = to_json(state)
+            text = to_json({**state, ARRAYS_SUM: crc32(blob.getvalue())})
             row = (self.next_seq, text, crc32(text.encode()), blob.getvalue())
             self._connection.execute("INSERT INTO checkpoints VALUES (?, ?, ?, ?)", row)
 
@@ -164,22 +160,18 @@ class Journal:
 
     def header(self) -> dict[str, Any]:
         """What the file says about itself."""
-        rows = self._query("SELECT name, value FROM header")
-        with explain_damage(self.path, "header"):
-            return Header(self.path, {name: json.loads(value) for name, value in rows})
+        return read_header(self.path, self._query("SELECT name, value FROM header"))
 
     def event_rows(self, since: int = 0) -> Iterator[Event]:
         """Committed events in order, with the text of their detail in place of its number.
 
         `since` is the number of the first one wanted: 0, or where a checkpoint was written.
         """
-        texts = {number: text for text, number in self._detail_ids.items()}
+        texts: dict[int | None, str | None] = {number: text for text, number in self._detail_ids.items()}
+        texts[None] = None
         for count, block in self._blocks(since):
             with explain_damage(self.path, "block of events"):
-                rows = unpack_rows(block, count)
-                for row in rows:
-                    row[-1] = texts.get(row[-1])
-                events = list(map(Event._make, rows))
+                events = [Event._make((*row[:-1], texts[row[-1]])) for row in unpack_rows(block, count, StoredEvent)]
             yield from events
 
     def event_columns(self) -> dict[str, list[Any]]:
@@ -193,21 +185,37 @@ class Journal:
     def _blocks(self, since: int = 0) -> Iterator[tuple[int, bytes]]:
         query = "SELECT count, rows FROM events WHERE first_seq >= ? ORDER BY first_seq"
         with explain_errors(self.path):
-            yield from self._connection.execute(query, (since,))
+            for count, block in self._connection.execute(query, (since,)):
+                # An event takes more than a byte: a larger count would only reserve memory.
+                if not (isinstance(block, bytes) and isinstance(count, int) and 0 <= count <= len(block)):
+                    raise JournalError(
+                        f"{self.path} is damaged: a block of its events is said to hold {count!r}. Restore the file "
+                        "from a copy."
+                    )
+                yield count, block
 
     def columns(self, table: str) -> dict[str, list[Any]]:
-        """A whole table by column."""
+        """A whole table by column. Columns of numbers hold nothing else."""
         with explain_errors(self.path):
             cursor = self._connection.execute(f"SELECT * FROM {table}")
             names = [column[0] for column in cursor.description]
             rows = cursor.fetchall()
-        return {name: [row[i] for row in rows] for i, name in enumerate(names)}
+        columns = {name: [row[i] for row in rows] for i, name in enumerate(names)}
+        for name in NUMBERS.get(table, ()):
+            for value in columns.get(name, [None]):
+                if not isinstance(value, int | float):
+                    raise JournalError(
+                        f"{self.path} is damaged: {name} in its table of {table} is {value!r:.60}, which is no number. "
+                        "Restore the file from a copy."
+                    )
+        return columns
 
     def evaluation_columns(self) -> dict[str, list[Any]]:
         """Evaluations by column, one column a metric; a metric that was not measured is NaN."""
         table = self.columns("evaluations")
         with explain_damage(self.path, "evaluation"):
-            metrics: list[dict[str, Any]] = [dict(json.loads(text)) for text in table.pop("metrics")]
+            decoded = [from_plain(json.loads(text), dict[str, float | None]) for text in table.pop("metrics")]
+            metrics: list[dict[str, Any]] = decoded
         names = dict.fromkeys(name for row in metrics for name in row)
         for name in names:
             values = [row.get(name) for row in metrics]
@@ -224,9 +232,13 @@ class Journal:
             raise JournalError(
                 f"{self.path} is damaged: its checkpoint does not agree with its check sum. Restore it from a copy."
             )
-        with explain_damage(self.path, "checkpoint"), np.load(io.BytesIO(blob), allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
-            return {**json.loads(state), "seq": seq}, arrays
+        with explain_damage(self.path, "checkpoint"):
+            known = dict(json.loads(state))
+            expected = known.pop(ARRAYS_SUM, None)  # files of earlier versions have none
+            if expected is not None and crc32(blob) != expected:
+                raise ValueError("its vectors do not agree with their check sum")
+            with np.load(io.BytesIO(blob), allow_pickle=False) as file:
+                return {**known, "seq": seq}, {name: file[name] for name in file.files}
 
     def rewind(self, seq: int) -> None:
         """Forget events from `seq` on and take up writing there; the digest is computed anew from what stays."""
@@ -273,7 +285,10 @@ class Journal:
             return self._connection.execute(sql).fetchall()
 
     def _load_details(self) -> None:
-        self._detail_ids = {text: number for number, text in self._query("SELECT id, text FROM details")}
+        rows = self._query("SELECT id, text FROM details")
+        self._detail_ids = {text: number for number, text in rows}
+        if not all(isinstance(text, str) for text in self._detail_ids):
+            raise JournalError(f"{self.path} is damaged: a detail of its events is no text. Restore it from a copy.")
 
 
 def _marks(columns: tuple[str, ...]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 from rich.table import Table
@@ -22,16 +23,16 @@ def what_if_table(runs: Mapping[str, ReportedRun]) -> Table:
     for name in ("objective", "virtual\ntime", "updates", "lost", "staleness", "verdict"):
         table.add_column(name, justify="right")
     for label, run in runs.items():
-        last = {name: float(values[-1]) for name, values in run.evaluations.items()}
+        last = {name: float(values[-1]) if len(values) else math.nan for name, values in run.evaluations.items()}
         rounds = run.rounds
         stale = f"{format_number(float(rounds['staleness_mean'].mean()))}" if len(rounds["round"]) else "-"
         lost = format_number(int(rounds["lost"][-1])) if len(rounds["round"]) else "-"
         spent = format_quantity("elapsed", last["elapsed"])
         table.add_row(
             label,
-            format_number(last["objective"]),
+            format_number(last.get("objective", math.nan)),
             spent,
-            format_number(int(last["updates"])),
+            format_number(last["updates"]),
             lost,
             stale,
             run.verdict,

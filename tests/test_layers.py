@@ -124,7 +124,7 @@ OUTSIDE = {
     "flower": {"numpy", "flwr", "cryptography"},
     "testing": {"numpy"},
     "api": {"numpy"},
-    "sklearn": {"numpy", "scipy", "sklearn"},
+    "sklearn": {"numpy", "scipy", "sklearn", "threadpoolctl"},
     "reproduce": {"numpy"},
     "cli": {"typer", "rich"},
 }
@@ -140,6 +140,7 @@ CONFINED = {
     "typer": ("cli/",),
     "pyarrow": ("data/reading/", "report/export.py"),
     "sklearn": ("data/built_in.py", "sklearn/"),
+    "threadpoolctl": ("sklearn/",),
     "plotly": ("report/page/",),
     "pandas": ("data/built_in.py", "analysis/frames.py"),
     "prometheus_client": ("report/trackers/",),

@@ -16,7 +16,7 @@ matters worse is undone and tried again more carefully. Least squares need a sin
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,8 +31,9 @@ from asyncfed.experiment import Experiment
 from asyncfed.presets.named_delays import delays_named
 from asyncfed.presets.named_strategies import strategy_named
 from asyncfed.sklearn.coordinates import Coordinates, CurvatureCoordinates, ScaledCoordinates
+from asyncfed.sklearn.site_rows import Weighting
 from asyncfed.sklearn.stage_problem import SiteObjective, StageProblem
-from asyncfed.strategies import FedAvg
+from asyncfed.strategies import AFL, FedAvg
 from asyncfed.strategies.protocol import Strategy
 from asyncfed.strategies.schedules import ConstantRate
 
@@ -49,6 +50,9 @@ _STAGE_GAIN = 0.1
 _LOOSER = 0.1
 _SAFEST = 1.0
 _ROUNDING = 1e-12
+_SYNCHRONOUS = ("sync", "fedavg")
+_REACH = 1.5
+"""How much of 1 / L_c a client's step is under "afl"; it has to be below 2."""
 _MARGIN = 0.3
 """Stages aim at this share of the tolerance, because the next one measures in other coordinates."""
 
@@ -62,6 +66,7 @@ class FitSettings:
     - `seed`: of everything random, 0 or more.
     - `max_rounds`: over all stages, 1 or more.
     - `tol`: above 0, see `FitResult.optimality`.
+    - `weighting`: "rows" or "clients", as in the objective.
     - `name`: what the runs are called.
     """
 
@@ -70,6 +75,7 @@ class FitSettings:
     seed: int
     max_rounds: int
     tol: float
+    weighting: Weighting
     name: str
 
 
@@ -154,7 +160,7 @@ class _Fit:
             name=settings.name,
             seed=settings.seed + len(self.runs),
             num_clients=problem.num_clients,
-            strategy=_strategy(settings.strategy, problem.num_examples, largest),
+            strategy=_strategy(settings.strategy, problem.num_examples, largest, settings.weighting),
             delays=delays_named(settings.delays) if isinstance(settings.delays, str) else settings.delays,
             budget=Budget(rounds=rounds),
             stopping=Stopping(metric="gradient_norm", target=target, patience=_PATIENCE),
@@ -178,7 +184,12 @@ class _Fit:
         return FitResult(self.model, optimality, optimality <= self.settings.tol, rounds, tuple(self.runs))
 
 
-def _strategy(given: str | Strategy, sizes: Array, largest: float) -> Strategy:
+def merges_by_weight(strategy: str | Strategy) -> bool:
+    """Whether a fit by this strategy merges clients with their weights, so that their losses need not be weighted."""
+    return isinstance(strategy, str) and strategy in ("afl", *_SYNCHRONOUS)
+
+
+def _strategy(given: str | Strategy, sizes: Array, largest: float, weighting: Weighting) -> Strategy:
     """The strategy, or the one of that name with all clients at work, each making one step over all its rows.
 
     A synchronous one averages steps from the same model: that is gradient descent, at the rate of the mean's curvature,
@@ -187,17 +198,20 @@ def _strategy(given: str | Strategy, sizes: Array, largest: float) -> Strategy:
     """
     if not isinstance(given, str):
         return given
-    reach = 1.5 if given == "afl" else 1.0
-    work = Work(batch_size=int(sizes.max()), steps=1, learning_rate=reach / max(largest, 1.0))
-    if given in ("sync", "fedavg"):
-        return FedAvg(cohort_size=len(sizes), weighting="equal", work=replace(work, learning_rate=1.0))
+    by: Literal["samples", "equal"] = "samples" if weighting == "rows" else "equal"
+    work = Work(batch_size=int(sizes.max()), steps=1, learning_rate=1.0 / max(largest, 1.0))
+    if given == "afl":
+        work = replace(work, learning_rate=_REACH * work.learning_rate)
+        return AFL(concurrency=len(sizes), weighting=by, work=work, schedule=ConstantRate())
+    if given in _SYNCHRONOUS:
+        return FedAvg(cohort_size=len(sizes), weighting=by, work=replace(work, learning_rate=1.0))
     return strategy_named(given, len(sizes), work, ConstantRate())
 
 
 def _coordinates_at(objective: SiteObjective, model: Array, highest: float) -> CurvatureCoordinates:
     """Those in which the mean of the clients' curvatures is the identity."""
-    total = sum(objective.client_curvatures(model, highest))
-    return CurvatureCoordinates(np.asarray(total) / objective.rows.num_clients)
+    each = zip(objective.shares, objective.client_curvatures(model, highest), strict=True)
+    return CurvatureCoordinates(np.asarray(sum(share * curvature for share, curvature in each)))
 
 
 def _largest_at(objective: SiteObjective, model: Array, highest: float, coordinates: CurvatureCoordinates) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from functools import cache
 from numbers import Integral, Real
 from typing import Any
 
@@ -12,9 +13,10 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
+from threadpoolctl import ThreadpoolController
 
 from asyncfed.core.errors import ConfigError
-from asyncfed.sklearn.federated_fit import FitSettings, fit_federated
+from asyncfed.sklearn.federated_fit import FitSettings, fit_federated, merges_by_weight
 from asyncfed.sklearn.margin_losses import MarginLoss
 from asyncfed.sklearn.site_rows import pack_sites
 from asyncfed.sklearn.stage_problem import SiteObjective
@@ -22,6 +24,12 @@ from asyncfed.sklearn.stage_problem import SiteObjective
 Array = NDArray[Any]
 
 _MOST_SEED = 2**31 - 1
+
+
+@cache
+def _thread_pools() -> ThreadpoolController:
+    """Those of the libraries that are loaded; finding them takes longer than a small fit."""
+    return ThreadpoolController()
 
 
 class FederatedModel(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
@@ -45,7 +53,11 @@ class FederatedModel(BaseEstimator):  # type: ignore[misc]  # scikit-learn has n
             centred=not penalize_intercept,
         )
         penalty = np.tile(rows.penalties(l2, penalize_intercept), loss.outputs)
-        result = fit_federated(SiteObjective(rows, loss, penalty), settings)
+        objective = SiteObjective(rows, loss, penalty, merges_by_weight(settings.strategy))
+        # Products of long and narrow matrices are slower on several threads than on one, and their bits may depend on
+        # how many there are.
+        with _thread_pools().limit(limits=1, user_api="blas"):
+            result = fit_federated(objective, settings)
         self.coef_, self.intercept_ = rows.raw_model(result.model.reshape(loss.outputs, -1))
         self.n_iter_ = result.rounds
         self.optimality_ = result.optimality
@@ -76,7 +88,9 @@ class FederatedModel(BaseEstimator):  # type: ignore[misc]  # scikit-learn has n
         state = self.random_state
         seed = int(state) if isinstance(state, Integral) else int(check_random_state(state).randint(_MOST_SEED))
         name = type(self).__name__
-        return FitSettings(self.strategy, self.delays, seed, int(self.max_rounds), float(self.tol), name)
+        return FitSettings(
+            self.strategy, self.delays, seed, int(self.max_rounds), float(self.tol), self.weighting, name
+        )
 
     def _margins(self, X: Any) -> Array:
         """(n, K) margins of new rows."""

@@ -21,22 +21,25 @@ Array = NDArray[Any]
 
 
 class SiteObjective:
-    """F(w) = Σ_c a_c (1/n_c) Σ_{i in c} f(z_i · wᵀ, y_i) + ½ Σ_j penalty_j w_j², as the mean of one function a client.
+    """F(w) = Σ_c a_c (1/n_c) Σ_{i in c} f(z_i · wᵀ, y_i) + ½ Σ_j penalty_j w_j², a mean of one function a client.
 
-    Client c's is C a_c times its mean loss, with the whole penalty: so strategies that merge all clients alike minimise
-    F whatever the weights a_c.
+    If strategies merge all clients alike, client c's is C a_c times its mean loss, with the whole penalty: their mean
+    is F. If they merge clients by their rows, it is the mean loss itself, and the mean with the weights a_c is F; that
+    is better where sizes differ, because no client's function is then steeper than others for having more rows.
 
     Args:
         rows: the clients' rows and weights.
         loss: f, of K margins a row.
         penalty: of each param, (K · p,).
+        merged_by_weight: whether clients are merged with the weights a_c, or alike.
     """
 
-    def __init__(self, rows: SiteRows, loss: MarginLoss, penalty: Array) -> None:
+    def __init__(self, rows: SiteRows, loss: MarginLoss, penalty: Array, merged_by_weight: bool = False) -> None:
         self.rows = rows
         self.loss = loss
         self.penalty = penalty
-        self.factors = rows.weights * rows.num_clients
+        self.factors = np.ones(rows.num_clients) if merged_by_weight else rows.weights * rows.num_clients
+        self.shares = rows.weights / self.factors
         self._row_weights = np.repeat(rows.weights / rows.sizes, rows.sizes)
 
     def pooled(self, w: Array) -> tuple[float, Array]:

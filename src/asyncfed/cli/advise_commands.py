@@ -45,7 +45,10 @@ def advise(
     workers: Workers = None,
     out_dir: OutFolder = Path("runs/advise"),
 ) -> None:
-    """Recommend a strategy for these data and delays, by simulating several with many settings."""
+    """Recommend a strategy for these data and delays.
+
+    Several are simulated, each with many settings.
+    """
     from asyncfed import api
     from asyncfed.report.page.html_page import plotly_script
     from asyncfed.report.terminal.advice_text import advice_text

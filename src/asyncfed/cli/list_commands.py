@@ -31,6 +31,23 @@ USES = {
 }
 """What can be listed, and how one of them is named."""
 
+LOSSES = {
+    "least_squares": "a number: linear regression, half the squared error",
+    "mse": "a number: linear regression, the squared error",
+    "logistic": "two classes: logistic regression",
+    "softmax": "several classes: multi-class logistic regression",
+    "hinge": "two classes: linear support vector machine, hinge loss",
+    "squared_hinge": "two classes: linear support vector machine, squared hinge loss",
+}
+"""What linear models predict, by their loss."""
+
+IN_TOML = {
+    "problems": " (model.kind in TOML)",
+    "delays": " (delays.kind in TOML)",
+    "data": " (data.kind in TOML)",
+}
+"""Of lists that hold more than the option can name: how the others are named."""
+
 
 def list_names(
     what: Annotated[str | None, typer.Argument(help=f"One of: {', '.join(USES)}.", show_default="all of them")] = None,
@@ -71,7 +88,10 @@ def _names_of(section: str) -> dict[str, str]:
     ready = tables.get(section, {})
     part = {"strategies": "strategy", "delays": "delays", "data": "data"}.get(section, section[:-1])
     registered = {} if section == "presets" else kinds(part)
-    return ready | {kind: first_sentence(made.__doc__ or "") for kind, made in registered.items() if kind not in ready}
+    in_toml = IN_TOML.get(section, "")
+    return ready | {
+        kind: first_sentence(made.__doc__ or "") + in_toml for kind, made in registered.items() if kind not in ready
+    }
 
 
 def first_sentence(docstring: str) -> str:
@@ -81,12 +101,12 @@ def first_sentence(docstring: str) -> str:
     'Mixes models: on arrival'
     """
     paragraph = " ".join(docstring.strip().split("\n\n")[0].split())
-    return re.split(r"\.(?:\s|$)", paragraph, maxsplit=1)[0].rstrip(":;,")
+    return re.split(r"(?<=\S)\.(?=\s+[^\sa-z]|\s*$)", paragraph, maxsplit=1)[0].rstrip(":;,")
 
 
 def _model_words(model: LinearModel | SoftmaxModel) -> str:
-    penalty = f", l2 penalty {model.l2:g}" if model.l2 else ""
-    return f"linear model, loss {model.loss}{penalty}"
+    loss = getattr(model, "loss", "softmax")
+    return LOSSES[loss] + (", with an l2 penalty" if model.l2 else "")
 
 
 def _print_names(section: str, words: Mapping[str, str]) -> None:

@@ -61,8 +61,8 @@ def test_the_recommended_experiment_can_be_read_and_run(found):
 
 def test_delays_without_regard_to_epochs_are_charged_for_them_and_that_is_said(found):
     advice, _ = found
-    assert isinstance(advice.experiment.delays, af.delays.PerEpoch)
-    assert "1 local epoch; work with more epochs computes for longer" in advice.notes[0]
+    assert isinstance(advice.experiment.delays, af.delays.PerWork)
+    assert "1 epoch; other amounts of local work compute in proportion" in advice.notes[0]
 
 
 @pytest.mark.parametrize(

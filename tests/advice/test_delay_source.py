@@ -4,25 +4,28 @@ import pytest
 from tests.advice.conftest import small_experiment
 
 import asyncfed as af
-from asyncfed.advice.delay_source import charge_for_epochs, read_delays, trace_files
-from asyncfed.delays import Delays, PerEpoch
+from asyncfed.advice.delay_source import charge_for_work, read_delays, trace_files
+from asyncfed.delays import Delays, PerWork
+
+WORK = af.Work(steps=8)
 
 
 def test_delays_by_name_and_as_they_are(tmp_path):
-    assert read_delays("stragglers", tmp_path) == af.delays.stragglers()
-    assert read_delays(Delays(), tmp_path) == Delays()
+    assert read_delays("stragglers", WORK, tmp_path) == af.delays.stragglers()
+    assert read_delays(Delays(), WORK, tmp_path) == Delays()
     with pytest.raises(af.errors.ConfigError, match='no delays "stragler"'):
-        read_delays("stragler", tmp_path)
+        read_delays("stragler", WORK, tmp_path)
 
 
 def test_past_job_times(tmp_path):
     path = tmp_path / "times.csv"
     path.write_text("client,seconds\n0,2\n1,30\n")
-    delays = read_delays(path, tmp_path)
-    assert delays.bind(2, 0).timing(1, 0, af.Work(), 1).compute == 30.0
-    assert trace_files(PerEpoch(delays=delays)) == [str(path)]
+    delays = read_delays(path, WORK, tmp_path)
+    assert delays.bind(2, 0).timing(1, 0, WORK, 100).compute == 30.0
+    assert delays.bind(2, 0).timing(1, 0, af.Work(steps=16), 100).compute == 60.0
+    assert trace_files(delays) == [str(path)]
     with pytest.raises(af.errors.ConfigError, match="cannot be read as a CSV"):
-        read_delays(tmp_path / "none.csv", tmp_path)
+        read_delays(tmp_path / "none.csv", WORK, tmp_path)
 
 
 def test_a_recorded_run(tmp_path):
@@ -30,7 +33,7 @@ def test_a_recorded_run(tmp_path):
         budget=af.Budget(updates=30), strategy=af.strategies.FedAsync(concurrency=10, work=af.Work(epochs=2))
     )
     af.run(experiment, out=tmp_path / "run.sqlite").journal.close()
-    delays = read_delays(str(tmp_path / "run.sqlite"), tmp_path / "advice")
+    delays = read_delays(str(tmp_path / "run.sqlite"), WORK, tmp_path / "advice")
     assert (delays.epochs, delays.may_lose) == (2, False)
     model, recorded = delays.bind(10, 0), experiment.delays.bind(10, 0)
     for client in range(10):
@@ -42,5 +45,7 @@ def test_a_recorded_run(tmp_path):
 
 def test_delays_that_know_the_work_are_left_as_they_are():
     free, charged = small_experiment(), small_experiment(delays=Delays(per_sample=0.1))
-    assert charge_for_epochs(charged, charged.problem()) is charged.delays
-    assert charge_for_epochs(free, free.problem()) == PerEpoch(delays=free.delays)
+    assert charge_for_work(charged, charged.problem()) is charged.delays
+    assert charge_for_work(free, free.problem()) == PerWork(delays=free.delays)
+    in_steps = small_experiment(strategy=af.strategies.FedAsync(work=WORK))
+    assert charge_for_work(in_steps, in_steps.problem()) is in_steps.delays

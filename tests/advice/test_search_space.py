@@ -27,6 +27,7 @@ def space_of(name, rows=ROWS, other=OTHER):
         ("afl", ["rate", "concurrency", "local work", "max_staleness"]),
         ("ringmaster", ["rate", "concurrency", "local work", "staleness_threshold"]),
         ("fedcompass", ["rate", "max_steps"]),
+        ("scaffold_async", ["rate", "concurrency", "local work", "mixing"]),
     ],
 )
 def test_only_settings_that_the_strategy_has_are_searched(name, names):

@@ -9,26 +9,26 @@ import numpy as np
 
 from asyncfed.advice import virtual_budget
 from asyncfed.advice.cached_trials import TrialCache, TrialRunner, Watcher, open_trial_pool, sha256_of_files
-from asyncfed.advice.delay_source import charge_for_epochs, read_delays, trace_files
+from asyncfed.advice.delay_source import charge_for_work, read_delays, trace_files
 from asyncfed.advice.finalists import FIRST_FRESH_SEED, MOST_FINALISTS, run_finalists
 from asyncfed.advice.proposals import load_optuna
 from asyncfed.advice.recommendation import Recommendation, SearchPoint, settings_text
 from asyncfed.advice.scoring import check_aim, cost_of_target
 from asyncfed.advice.search import RUNGS, SearchPlan, SearchResult, planned_runs, search
-from asyncfed.advice.search_space import search_space
+from asyncfed.advice.search_space import search_space, work_text
 from asyncfed.advice.trial_run import metric_of
 from asyncfed.analysis.protocols import Axis
 from asyncfed.core.errors import ConfigError
 from asyncfed.core.record import replace
 from asyncfed.core.types import Budget
-from asyncfed.delays import DelayDescription, PerEpoch
+from asyncfed.delays import DelayDescription, PerWork
 from asyncfed.experiment import Experiment
 from asyncfed.presets import strategy_like
 from asyncfed.problems.protocol import Problem
 from asyncfed.runs.cores import usable_cores
 
 BASELINE = "fedavg"
-STRATEGIES = ("fedavg", "fedasync", "fedbuff", "afl", "afl_delta_mean", "ringmaster", "fedcompass")
+STRATEGIES = ("fedavg", "fedasync", "fedbuff", "afl", "afl_delta_mean", "ringmaster", "fedcompass", "scaffold_async")
 """What is compared unless something else is asked for. Left out are strategies for other purposes: one that distrusts
 clients, one client after another, and the published scripts."""
 
@@ -57,9 +57,9 @@ def recommend(
     aim = check_aim(objective)
     _check(seeds, workers, budget, progress)
     load_optuna()
-    delays = experiment.delays if delays is None else read_delays(delays, out_dir)
+    delays = experiment.delays if delays is None else read_delays(delays, experiment.strategy.work, out_dir)
     experiment = replace(experiment, delays=delays)
-    charged = charge_for_epochs(experiment, problem)
+    charged = charge_for_work(experiment, problem)
     experiment, notes = replace(experiment, delays=charged), _notes(delays, charged)
     names = tuple(dict.fromkeys([*(STRATEGIES if strategies is None else strategies), BASELINE]))
     chosen = {name: strategy_like(name, experiment.strategy, "same") for name in names}
@@ -121,11 +121,11 @@ def _check(seeds: int, workers: int | None, budget: float | None, progress: floa
 
 
 def _notes(given: DelayDescription, charged: DelayDescription) -> tuple[str, ...]:
-    if charged is given or not isinstance(charged, PerEpoch):
+    if charged is given or not isinstance(charged, PerWork):
         return ()
-    counted = f"{charged.epochs} local epoch{'s'[: charged.epochs != 1]}"
+    counted = work_text(charged.epochs, charged.steps)
     text = f"The delays do not depend on how much is trained, so they count for {counted}; "
-    return (text + "work with more epochs computes for longer in proportion.",)
+    return (text + "other amounts of local work compute in proportion.",)
 
 
 def _points(result: SearchResult) -> tuple[SearchPoint, ...]:

@@ -6,9 +6,9 @@ import csv
 from pathlib import Path
 
 from asyncfed.core.errors import ConfigError
-from asyncfed.core.record import replace
+from asyncfed.core.record import UNSET, replace
 from asyncfed.core.types import Work
-from asyncfed.delays import DelayDescription, Delays, Job, PerEpoch
+from asyncfed.delays import DelayDescription, Delays, Job, PerWork
 from asyncfed.delays.duration_trace import read_trace
 from asyncfed.experiment import Experiment
 from asyncfed.presets import delays_named
@@ -20,47 +20,53 @@ DURATIONS = "durations.csv"
 """What a recorded run's durations are written to, beside the recommendation, which names the file."""
 
 
-def read_delays(source: DelayDescription | Path | str, out_dir: Path) -> DelayDescription:
+def read_delays(source: DelayDescription | Path | str, work: Work, out_dir: Path) -> DelayDescription:
     """The delays that a source describes.
 
     Args:
         source: delays; or a name (see `presets.DELAYS`); or a .csv file with the columns `client` and `seconds`; or the
             file of a recorded run, whose durations are written to `out_dir`/durations.csv.
+        work: the local work that the seconds of a .csv file are for.
         out_dir: the folder of the search.
 
     Returns:
-        The delays. Those of a recorded run count for the local epochs that it had.
+        The delays. Those of a recorded run count for the local work that it had.
     """
     if not isinstance(source, str | Path):
         return source
     path = Path(source)
     if path.suffix == ".csv":
         read_trace(str(path), purpose=0)  # complains now, not in a worker
-        return Delays(trace=str(path))
+        return delays_of(work, Delays(trace=str(path)))
     if path.suffix == ".sqlite":
         return _of_recorded_run(path, out_dir)
     return delays_named(str(source))
 
 
-def charge_for_epochs(experiment: Experiment, problem: Problem) -> DelayDescription:
-    """The experiment's delays, with computing in proportion to local epochs if they do not see to it themselves.
+def charge_for_work(experiment: Experiment, problem: Problem) -> DelayDescription:
+    """The experiment's delays, with computing in proportion to local work if they do not see to it themselves.
 
     Otherwise a search would find that as many local epochs as it may choose are best, because they cost nothing.
     """
     delays = experiment.delays
-    if isinstance(delays, PerEpoch):
+    if isinstance(delays, PerWork):
         return delays
     model, work = delays.bind(problem.num_clients, experiment.seed), experiment.strategy.work
     rows = int(problem.num_examples[0])
-    one = model.timing(0, 0, Work(epochs=1), rows).compute
-    if one != model.timing(0, 0, Work(epochs=2), rows).compute:
+    twice = replace(work, epochs=2 * work.epochs) if work.steps is UNSET else replace(work, steps=2 * work.steps)
+    if model.timing(0, 0, work, rows).compute != model.timing(0, 0, twice, rows).compute:
         return delays
-    return PerEpoch(delays=delays, epochs=work.epochs)
+    return delays_of(work, delays)
+
+
+def delays_of(work: Work, delays: DelayDescription) -> PerWork:
+    """These delays as those of this amount of local work."""
+    return PerWork(delays=delays, epochs=work.epochs, steps=work.steps)
 
 
 def trace_files(delays: DelayDescription) -> list[str]:
     """The files that these delays read, whose content a description does not hold."""
-    inner = delays.delays if isinstance(delays, PerEpoch) else delays
+    inner = delays.delays if isinstance(delays, PerWork) else delays
     return [inner.trace] if isinstance(inner, Delays) and inner.trace is not None else []
 
 
@@ -76,7 +82,7 @@ def _of_recorded_run(path: Path, out_dir: Path) -> DelayDescription:
     delays = Delays(trace=str(out_dir / DURATIONS))
     if len(answered) < total:
         delays = replace(delays, dropout=1.0 - len(answered) / total)
-    return PerEpoch(delays=delays, epochs=recorded.experiment.strategy.work.epochs)
+    return delays_of(recorded.experiment.strategy.work, delays)
 
 
 def _write_durations(path: Path, answered: list[tuple[int, Job]]) -> None:

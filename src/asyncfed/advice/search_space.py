@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asyncfed.core.record import UNSET, Record, replace, to_plain
+from asyncfed.core.record import UNSET, Record, UnsetType, replace, to_plain
 from asyncfed.core.types import Work
 from asyncfed.strategies.protocol import Strategy
 
@@ -139,28 +139,32 @@ def _work_levels(work: Work, num_examples: NDArray[np.int64]) -> tuple[list[str]
     """Amounts of local work, and the one that the work has; as texts, for epochs and steps are different settings."""
     if work.steps is not UNSET:
         steps = work.steps
-        return [f"{max(1, round(factor * steps))} steps" for factor in WORK_FACTORS], f"{steps} steps"
+        return [work_text(1, max(1, round(factor * steps))) for factor in WORK_FACTORS], work_text(1, steps)
     mean = float(np.mean(-(-num_examples // work.batch_size)))
     levels = []
     for factor in WORK_FACTORS:
         epochs = factor * work.epochs
         if epochs >= 1:
-            levels.append(_epochs_text(round(epochs)))
+            levels.append(work_text(round(epochs)))
         elif epochs * mean >= FEWEST_STEPS:
-            levels.append(f"{round(epochs * mean)} steps")
-    return levels, _epochs_text(work.epochs)
+            levels.append(work_text(1, round(epochs * mean)))
+    return levels, work_text(work.epochs)
 
 
-def _epochs_text(epochs: int) -> str:
-    return f"{epochs} epoch{'s'[: epochs != 1]}"
+def work_text(epochs: int, steps: int | UnsetType = UNSET) -> str:
+    """An amount of local work in words.
+
+    >>> work_text(2), work_text(1, 32)
+    ('2 epochs', '32 steps')
+    """
+    return f"{epochs} epoch{'s'[: epochs != 1]}" if steps is UNSET else f"{steps} step{'s'[: steps != 1]}"
 
 
 def read_settings(strategy: Strategy, names: tuple[str, ...]) -> dict[str, Any]:
     """The values of searched settings in a strategy, by their names."""
     fields = to_plain(strategy)
     work = strategy.work
-    amount = _epochs_text(work.epochs) if work.steps is UNSET else f"{work.steps} steps"
-    fields |= {"rate": work.learning_rate, "local work": amount}
+    fields |= {"rate": work.learning_rate, "local work": work_text(work.epochs, work.steps)}
     return {name: fields[name] for name in names}
 
 
@@ -197,7 +201,7 @@ def _set_rate(strategy: Any, rate: float) -> Strategy:
 
 def _set_work(strategy: Any, amount: str) -> Strategy:
     number, unit = amount.split()
-    settings: dict[str, Any] = {"steps": int(number)} if unit == "steps" else {"epochs": int(number)}
+    settings: dict[str, Any] = {"steps": int(number)} if unit.startswith("step") else {"epochs": int(number)}
     changed: Strategy = replace(strategy, work=replace(strategy.work, **settings))
     return changed
 

@@ -11,7 +11,7 @@ from asyncfed.cli.experiment_options import DELAY_NAMES, ExperimentOptions, take
 from asyncfed.cli.options import OutFolder, Workers
 from asyncfed.cli.output import console, print_line, print_stopped
 
-STRATEGY_NAMES = "fedavg,fedasync,fedbuff,afl,afl_delta_mean,ringmaster,fedcompass"
+STRATEGY_NAMES = "fedavg,fedasync,fedbuff,afl,afl_delta_mean,ringmaster,fedcompass,scaffold_async"
 """Written out, for help is printed without importing what makes them; a test compares them."""
 
 

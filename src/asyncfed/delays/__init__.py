@@ -25,7 +25,7 @@ from asyncfed.delays.distributions import (
 from asyncfed.delays.duration_trace import Trace, read_trace
 from asyncfed.delays.mean_durations import estimate_durations, expected_durations
 from asyncfed.delays.named_delays import heavy_tailed, published_laptop, stragglers
-from asyncfed.delays.per_epoch import BoundPerEpoch, PerEpoch
+from asyncfed.delays.per_work import BoundPerWork, PerWork
 from asyncfed.delays.recorded_delays import Job, RecordedDelays
 from asyncfed.delays.work_amount import completed_fraction, count_passes
 
@@ -35,7 +35,7 @@ __all__ = [
     "Availability",
     "BoundDelays",
     "BoundFunction",
-    "BoundPerEpoch",
+    "BoundPerWork",
     "Constant",
     "DelayDescription",
     "DelayModel",
@@ -49,7 +49,7 @@ __all__ = [
     "LimitsBandwidth",
     "LogNormal",
     "Pareto",
-    "PerEpoch",
+    "PerWork",
     "PredictableDelays",
     "RecordedDelays",
     "ShiftedExponential",

@@ -88,6 +88,12 @@ def test_a_clock_that_stands_still_is_refused(tmp_path):
         advisor.recommend(still, still.problem(), tmp_path, workers=1)
 
 
+def test_where_nothing_is_learnt_that_is_said(tmp_path):
+    wild = small_experiment(strategy=af.strategies.FedAsync(work=af.Work(learning_rate=1e6)))
+    with pytest.raises(af.errors.ConfigError, match=r"no run lowered validation_loss .* give a longer --budget"):
+        advisor.recommend(wild, wild.problem(), tmp_path, workers=1, budget=5.0, strategies=["fedasync"])
+
+
 def test_the_command_line_names_the_same_strategies():
     assert tuple(STRATEGY_NAMES.split(",")) == advisor.STRATEGIES
 

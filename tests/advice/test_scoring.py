@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from asyncfed.advice.scoring import Target, cost_of_target, find_target, place_of_target, score
 from asyncfed.advice.trial_run import TrialRun
-from asyncfed.core.errors import ConfigError
 
 TARGET = Target("objective", 10.0, 0.0, 0.9)
 
@@ -45,8 +44,7 @@ def test_the_target_is_reached_when_the_run_stays_below_it():
 def test_the_target_is_by_what_any_run_reached_that_did_not_diverge():
     found = find_target("objective", [run_of([10.0, 2.0]), run_of([10.0, 0.0, 1e9], "diverged")], 0.5)
     assert (found.best, found.level) == (2.0, 6.0)
-    with pytest.raises(ConfigError, match="no run lowered objective below where it started, 10"):
-        find_target("objective", [run_of([10.0, 11.0])], 0.5)
+    assert find_target("objective", [run_of([10.0, 11.0])], 0.5) is None
 
 
 def rank(run, aim="time", whole=True):

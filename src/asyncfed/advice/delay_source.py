@@ -6,7 +6,7 @@ import csv
 from pathlib import Path
 
 from asyncfed.core.errors import ConfigError
-from asyncfed.core.record import UNSET, replace
+from asyncfed.core.record import replace
 from asyncfed.core.types import Work
 from asyncfed.delays import DelayDescription, Delays, Job, PerWork
 from asyncfed.delays.duration_trace import read_trace
@@ -44,17 +44,18 @@ def read_delays(source: DelayDescription | Path | str, work: Work, out_dir: Path
 
 
 def charge_for_work(experiment: Experiment, problem: Problem) -> DelayDescription:
-    """The experiment's delays, with computing in proportion to local work if they do not see to it themselves.
+    """The experiment's delays, as those of its own local work, if they do not depend on work themselves.
 
-    Otherwise a search would find that as many local epochs as it may choose are best, because they cost nothing.
+    Otherwise a search would find that as many local epochs as it may choose are best, because they cost nothing. Nor
+    would "1 s each" be 1 s for work in steps, which `Delays` alone count as passes over a client's data.
     """
     delays = experiment.delays
     if isinstance(delays, PerWork):
         return delays
     model, work = delays.bind(problem.num_clients, experiment.seed), experiment.strategy.work
     rows = int(problem.num_examples[0])
-    twice = replace(work, epochs=2 * work.epochs) if work.steps is UNSET else replace(work, steps=2 * work.steps)
-    if model.timing(0, 0, work, rows).compute != model.timing(0, 0, twice, rows).compute:
+    once, twice = (model.timing(0, 0, Work(epochs=epochs), rows).compute for epochs in (1, 2))
+    if once != twice:
         return delays
     return delays_of(work, delays)
 

@@ -63,20 +63,18 @@ def check_aim(aim: str) -> Aim:
     raise ConfigError(f'There is no objective "{aim}". {did_you_mean(aim, AIMS)}')
 
 
-def find_target(metric: str, runs: Iterable[TrialRun], progress: float) -> Target:
-    """The target by what any of these runs reached. Runs that diverged do not count, however low they were before."""
+def find_target(metric: str, runs: Iterable[TrialRun], progress: float) -> Target | None:
+    """The target by what any of these runs reached; None if all are where they started.
+
+    Runs that diverged do not count, however low they were before.
+    """
     start, best = inf, inf
     for run in runs:
         losses = run.known_losses
         start = float(losses[0])
         if run.verdict != "diverged":
             best = min(best, float(losses.min()))
-    if not best < start:
-        raise ConfigError(
-            f"no run lowered {metric} below where it started, {start:.4g}. Check the data and the model, or try a "
-            "smaller learning rate: the search goes down to a sixteenth of the experiment's."
-        )
-    return Target(metric, start, best, progress)
+    return Target(metric, start, best, progress) if best < start else None
 
 
 def place_of_target(run: TrialRun, level: float) -> int | None:

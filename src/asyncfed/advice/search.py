@@ -11,9 +11,10 @@ from math import log
 
 from asyncfed.advice.cached_trials import TrialRunner
 from asyncfed.advice.proposals import Tried, propose
-from asyncfed.advice.scoring import Aim, find_target, score
+from asyncfed.advice.scoring import Aim, Target, find_target, score
 from asyncfed.advice.search_space import Space
 from asyncfed.advice.trial_run import TrialRun
+from asyncfed.core.errors import ConfigError
 from asyncfed.core.record import Record, replace
 from asyncfed.core.types import Budget
 from asyncfed.experiment import Experiment
@@ -96,14 +97,25 @@ class SearchResult:
         self.plan = plan
         self.runs: dict[Candidate, dict[tuple[int, int], TrialRun]] = {}
         self._others = list(others)
-        self.target = find_target(plan.metric, others, plan.progress)
+        self._target = find_target(plan.metric, others, plan.progress)
+
+    @property
+    def target(self) -> Target:
+        """What is to be reached, by the best that any run reached so far."""
+        if self._target is None:
+            raise ConfigError(
+                f"no run lowered {self.plan.metric} below where it started within {self.plan.budget:.4g} virtual "
+                "seconds. Check the data and the model, give a longer --budget, or try a smaller --lr: the search goes "
+                "down to a sixteenth of it."
+            )
+        return self._target
 
     def add(self, runs: Mapping[tuple[Candidate, int, int], TrialRun]) -> None:
         """Add runs by settings, rung and seed."""
         for (candidate, rung, seed), run in runs.items():
             self.runs.setdefault(candidate, {})[rung, seed] = run
         everything = [*self._others, *(run for of_one in self.runs.values() for run in of_one.values())]
-        self.target = find_target(self.plan.metric, everything, self.plan.progress)
+        self._target = find_target(self.plan.metric, everything, self.plan.progress)
 
     def score(self, candidate: Candidate, rung: int, seeds: Sequence[int]) -> float:
         """The score over these seeds on a rung; less is better."""

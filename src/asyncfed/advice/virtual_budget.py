@@ -36,8 +36,8 @@ def longest_budget(experiment: Experiment, problem: Problem) -> float:
             "some client's work takes no virtual time, so time cannot be compared. Choose other delays, such as "
             "--delays stragglers, or a table of past job times."
         )
-    steps = np.array([work.count_steps(int(n)) for n in rows])
-    return min(MOST_UPDATES / float(np.sum(1 / seconds)), MOST_ROWS / float(np.sum(steps * work.batch_size / seconds)))
+    trained = np.array([work.count_steps(int(n)) * min(work.batch_size, int(n)) for n in rows])
+    return min(MOST_UPDATES / float(np.sum(1 / seconds)), MOST_ROWS / float(np.sum(trained / seconds)))
 
 
 def pilot(experiment: Experiment, longest: float) -> Experiment:
@@ -53,8 +53,8 @@ def choose_budget(run: TrialRun, metric: str, progress: float, longest: float) -
     rounds = np.array(run.elapsed[1:])
     if not len(rounds):
         return longest
-    level = find_target(metric, [run], progress).level if run.verdict != "diverged" else -np.inf
-    needed = cost_of_target(run, level, "elapsed")
+    target = find_target(metric, [run], progress)
+    needed = float("nan") if target is None else cost_of_target(run, target.level, "elapsed")
     if needed != needed:
         return float(min(longest, rounds[-1]))
     few = rounds[min(FEWEST_ROUNDS, len(rounds)) - 1]

@@ -23,7 +23,14 @@ def small_experiment(**changes):
 
 def make_short(monkeypatch):
     """A search of a few settings only, for tests that look at something else than what it finds."""
-    for name, value in {"BATCH": 3, "GENERATIONS": (None, 1), "REFINED": 1, "REFINEMENTS": 1}.items():
+    for name, value in {
+        "BATCH": 3,
+        "GENERATIONS": (None, 1),
+        "REFINED": 1,
+        "REFINEMENTS": 1,
+        "COMPLETED": 1,
+        "SCREENED": 1,
+    }.items():
         monkeypatch.setattr(f"asyncfed.advice.search.{name}", value)
 
 

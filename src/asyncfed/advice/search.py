@@ -6,12 +6,12 @@ interruptions change how long it takes and nothing else.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import log
 
 from asyncfed.advice.cached_trials import TrialRunner
 from asyncfed.advice.proposals import Tried, propose
-from asyncfed.advice.scoring import Aim, Target, find_target, score
+from asyncfed.advice.scoring import Aim, Target, cost_of_target, find_target, score
 from asyncfed.advice.search_space import Space
 from asyncfed.advice.trial_run import TrialRun
 from asyncfed.core.errors import ConfigError
@@ -28,14 +28,24 @@ BATCH = 9
 GENERATIONS = (None, 4, 3)
 """How many strategies take part in each batch, the best so far; None is all. The baseline always does."""
 
-REFINED = 2
-"""Strategies besides the baseline whose best settings are compared with all that differ in one level."""
+REFINED = 3
+"""Strategies besides the baseline whose settings are refined."""
 
-REFINEMENTS = 5
-"""How often that is done anew, as long as it finds better settings."""
+REFINEMENTS = 6
+"""How often all that differs in one level from the best settings is tried, as long as that finds better ones."""
 
-CLOSE = log(1.1)
-"""Neighbours that are worse by more on the first seed are not simulated with the others."""
+HORIZON = 4.0
+"""Refinements are simulated for so many times as long as the strategy's best settings needed to the target."""
+
+CLOSE = log(1.3)
+SCREENED = 5
+"""Of refined settings, those go on to the other seeds that are at most this much worse with the first, at most 5."""
+
+COMPLETED = 4
+"""How many refined settings of a strategy are simulated over the whole budget."""
+
+REFINING = len(RUNGS)
+"""The number under which runs of a refinement are kept, after those of the rungs."""
 
 
 class SearchPlan(Record):
@@ -67,12 +77,12 @@ class SearchPlan(Record):
         """The space of this strategy."""
         return next(space for space in self.spaces if space.name == name)
 
-    def trial(self, candidate: Candidate, part: float, seed: int) -> Experiment:
-        """The run of these settings over a part of the budget."""
+    def trial(self, candidate: Candidate, seconds: float, seed: int) -> Experiment:
+        """The run of these settings for so many virtual seconds."""
         return replace(
             self.experiment,
             strategy=self.space(candidate.name).at(candidate.levels),
-            budget=Budget(elapsed=part * self.budget),
+            budget=Budget(elapsed=seconds),
             stopping=None,
             seed=seed,
         )
@@ -96,6 +106,7 @@ class SearchResult:
     def __init__(self, plan: SearchPlan, others: Sequence[TrialRun]) -> None:
         self.plan = plan
         self.runs: dict[Candidate, dict[tuple[int, int], TrialRun]] = {}
+        self.horizons: dict[str, float] = {}
         self._others = list(others)
         self._target = find_target(plan.metric, others, plan.progress)
 
@@ -119,12 +130,16 @@ class SearchResult:
 
     def score(self, candidate: Candidate, rung: int, seeds: Sequence[int]) -> float:
         """The score over these seeds on a rung; less is better."""
-        plan, runs = self.plan, [self.runs[candidate][rung, seed] for seed in seeds]
-        return score(runs, self.target, plan.aim, RUNGS[rung] * plan.budget, RUNGS[rung] == 1.0)
+        runs = [self.runs[candidate][rung, seed] for seed in seeds]
+        return score(runs, self.target, self.plan.aim, self.seconds(candidate.name, rung), rung >= len(RUNGS) - 1)
 
-    def complete(self, name: str | None = None) -> list[Candidate]:
-        """The settings simulated to the end over all seeds, of one strategy or all: the best first."""
-        last, seeds = len(RUNGS) - 1, self.plan.seeds
+    def seconds(self, name: str, rung: int) -> float:
+        """How long a strategy is simulated on a rung, or in a refinement."""
+        return self.horizons[name] if rung == REFINING else RUNGS[rung] * self.plan.budget
+
+    def complete(self, name: str | None = None, rung: int = len(RUNGS) - 1) -> list[Candidate]:
+        """The settings simulated on a rung, by default to the end, over all seeds: the best first."""
+        last, seeds = rung, self.plan.seeds
         found = [
             candidate
             for candidate, runs in self.runs.items()
@@ -151,8 +166,10 @@ def planned_runs(num_strategies: int, most_choices: int, num_seeds: int) -> int:
     """How many runs a search makes at most."""
     batch = BATCH + BATCH // 3 + num_seeds
     active = [num_strategies if kept is None else min(num_strategies, kept + 1) for kept in GENERATIONS]
-    around = 2 * most_choices + 2 * (num_seeds - 1)
-    return batch * sum(active) + REFINEMENTS * around * min(num_strategies, REFINED + 1)
+    single, double = 2 * most_choices, 2 * most_choices * (most_choices - 1)
+    around = REFINEMENTS * (single + SCREENED * num_seeds) + double + SCREENED * num_seeds
+    refined = (1 + COMPLETED) * num_seeds + around
+    return batch * sum(active) + refined * min(num_strategies, REFINED + 1)
 
 
 def search(plan: SearchPlan, runner: TrialRunner, others: Sequence[TrialRun]) -> SearchResult:
@@ -173,9 +190,7 @@ def search(plan: SearchPlan, runner: TrialRunner, others: Sequence[TrialRun]) ->
             active = _keep(result.ranking(), kept, plan.baseline)
         _run_batch(plan, result, runner, active)
     for name in _keep(result.ranking(), REFINED, plan.baseline):
-        for _ in range(REFINEMENTS):
-            if not _refine(plan, result, runner, name):
-                break
+        _refine(plan, result, runner, name)
     return result
 
 
@@ -200,19 +215,51 @@ def _run_batch(plan: SearchPlan, result: SearchResult, runner: TrialRunner, acti
         }
 
 
-def _refine(plan: SearchPlan, result: SearchResult, runner: TrialRunner, name: str) -> bool:
-    """Compare a strategy's best settings with all that differ in one level. Answers whether better ones were found."""
-    best = result.complete(name)[0]
+def _refine(plan: SearchPlan, result: SearchResult, runner: TrialRunner, name: str) -> None:
+    """Walk from a strategy's best settings to better ones that differ in one level, or at the end in two.
+
+    Runs are only as long as it takes to tell, so that many can be made; the best are then simulated to the end.
+    """
+    best, space = result.complete(name)[0], plan.space(name)
+    result.horizons[name] = _horizon(result, best)
+    _run(plan, result, runner, [(best, REFINING, seed) for seed in plan.seeds])
+    for _ in range(REFINEMENTS):
+        if not _try_around(plan, result, runner, name, space.neighbours):
+            break
+    _try_around(plan, result, runner, name, space.second_neighbours)
+    chosen = result.complete(name, REFINING)[:COMPLETED]
+    done, last = set(result.complete(name)), len(RUNGS) - 1
+    _run(plan, result, runner, [(c, last, seed) for c in chosen if c not in done for seed in plan.seeds])
+
+
+def _horizon(result: SearchResult, best: Candidate) -> float:
+    """HORIZON times what the settings needed; the whole budget where the end counts, or the target was missed."""
+    plan, level = result.plan, result.target.level
+    runs = [result.runs[best][len(RUNGS) - 1, seed] for seed in plan.seeds]
+    needed = max(cost_of_target(run, level, "elapsed") for run in runs)
+    if plan.aim == "worst_clients" or needed != needed:
+        return plan.budget
+    return min(plan.budget, HORIZON * needed)
+
+
+def _try_around(
+    plan: SearchPlan,
+    result: SearchResult,
+    runner: TrialRunner,
+    name: str,
+    around: Callable[[tuple[int, ...]], list[tuple[int, ...]]],
+) -> bool:
+    """Compare a strategy's best settings with those around them. Answers whether better ones were found."""
+    best = result.complete(name, REFINING)[0]
     first, *others = plan.seeds
-    last, done = len(RUNGS) - 1, set(result.complete(name))
-    around = [Candidate(name, levels) for levels in plan.space(name).neighbours(best.levels)]
-    around = [candidate for candidate in around if candidate not in done]
-    _run(plan, result, runner, [(candidate, last, first) for candidate in around])
-    limit = result.score(best, last, [first]) + CLOSE
-    ranked = sorted(around, key=lambda candidate: result.score(candidate, last, [first]))
-    close = [candidate for candidate in ranked[:2] if result.score(candidate, last, [first]) <= limit]
-    _run(plan, result, runner, [(candidate, last, seed) for candidate in close for seed in others])
-    return result.complete(name)[0] != best
+    found = [Candidate(name, levels) for levels in around(best.levels)]
+    new = [c for c in found if (REFINING, first) not in result.runs.get(c, {})]
+    _run(plan, result, runner, [(candidate, REFINING, first) for candidate in new])
+    limit = result.score(best, REFINING, [first]) + CLOSE
+    ranked = sorted(new, key=lambda candidate: result.score(candidate, REFINING, [first]))
+    close = [candidate for candidate in ranked[:SCREENED] if result.score(candidate, REFINING, [first]) <= limit]
+    _run(plan, result, runner, [(candidate, REFINING, seed) for candidate in close for seed in others])
+    return result.complete(name, REFINING)[0] != best
 
 
 def _run(
@@ -220,5 +267,5 @@ def _run(
 ) -> None:
     if not wanted:
         return
-    runs = runner.run([plan.trial(candidate, RUNGS[rung], seed) for candidate, rung, seed in wanted])
+    runs = runner.run([plan.trial(c, result.seconds(c.name, rung), seed) for c, rung, seed in wanted])
     result.add(dict(zip(wanted, runs, strict=True)))

@@ -84,6 +84,13 @@ class Space(Record):
                     found.append((*levels[:place], level, *levels[place + 1 :]))
         return found
 
+    def second_neighbours(self, levels: tuple[int, ...]) -> list[tuple[int, ...]]:
+        """All settings that differ by one level in each of two choices."""
+        near = self.neighbours(levels)
+        found = [far for each in near for far in self.neighbours(each)]
+        differing = [far for far in found if sum(a != b for a, b in zip(far, levels, strict=True)) == 2]
+        return list(dict.fromkeys(differing))
+
 
 def search_space(name: str, strategy: Strategy, num_examples: NDArray[np.int64]) -> Space:
     """What is searched of a strategy.

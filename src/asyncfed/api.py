@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
     from asyncfed.analysis.convergence import Convergence
     from asyncfed.analysis.personalization import PersonalizedClients, PersonalModels
+    from asyncfed.analysis.table_model import TableModel
     from asyncfed.data.data_source import PreparedData
     from asyncfed.report.figures.certificate_figure import DrawableCertificate
     from asyncfed.report.figures.client_figure import DrawableClientTable
@@ -120,6 +121,25 @@ class Run(RecordedRun):
 
         found = personalize(self.experiment, as_scoring_problem(self.problem), self.params)
         return PersonalizedClients(found.models, found.steps, self._measure_clients(found))
+
+    def table_model(self, personalize: bool = False) -> TableModel:
+        """The model of a run on a table, with all it needs to predict new rows.
+
+        Args:
+            personalize: whether it also holds a model of each client's own; see `personalize`.
+
+        Returns:
+            The model; `save` writes it to a file without any row of the data.
+
+        Raises:
+            ConfigError: the run was not made on a table with names of columns.
+        """
+        from asyncfed.analysis.table_model import table_model
+        from asyncfed.problems.protocol import as_scoring_problem
+
+        names = as_scoring_problem(self.problem).client_names
+        own = dict(zip(names, self.personalize().models, strict=True)) if personalize else None
+        return table_model(self.experiment, self.params, own)
 
     def _measure_clients(self, personal: PersonalModels | None) -> DrawableClientTable:
         from asyncfed.analysis.client_outcomes import measure_clients

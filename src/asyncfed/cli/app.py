@@ -8,7 +8,14 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
-from asyncfed.cli import advise_commands, journal_commands, list_commands, run_commands, study_commands
+from asyncfed.cli import (
+    advise_commands,
+    journal_commands,
+    list_commands,
+    predict_commands,
+    run_commands,
+    study_commands,
+)
 from asyncfed.cli.flower_commands import flower
 from asyncfed.cli.imports import import_parts
 from asyncfed.cli.output import complaints
@@ -31,6 +38,7 @@ for command in (
     journal_commands.report,
     journal_commands.verify,
     journal_commands.replay,
+    predict_commands.predict,
     study_commands.compare,
     study_commands.certify,
     advise_commands.advise,

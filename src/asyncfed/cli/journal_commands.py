@@ -59,22 +59,30 @@ def _digests(recorded: Run) -> dict[str, str]:
 
 def export(
     file: RunFile,
-    out: Annotated[str, typer.Argument(help="The file (.csv, .parquet) or folder to write, or a tracker's URI.")],
+    out: Annotated[
+        str, typer.Argument(help="The file (.csv, .parquet; .json for a model) or folder to write, or a tracker's URI.")
+    ],
     table: Annotated[
         Literal["evaluations", "rounds", "events", "clients"], typer.Option(help="Which of the run's tables.")
     ] = "evaluations",
     to: Annotated[
-        Literal["table", "tensorboard", "mlflow"], typer.Option(help="One table, or the whole run for a tracker.")
+        Literal["table", "model", "tensorboard", "mlflow"],
+        typer.Option(help="One table, the model for `asyncfed predict`, or the whole run for a tracker."),
     ] = "table",
+    personalize: Annotated[
+        bool, typer.Option("--personalize", help="With the model, also one of each client's own.")
+    ] = False,
 ) -> None:
-    """Write a run as CSV or Parquet, or for a tracker.
+    """Write a run as CSV or Parquet, its model, or all for a tracker.
 
-    One of its tables as CSV or Parquet, or the whole run for TensorBoard or MLflow.
+    One of its tables as CSV or Parquet, its model as JSON, or the whole run for TensorBoard or MLflow.
     """
     from asyncfed.api import load
 
     recorded = load(file)
-    if to == "tensorboard":
+    if to == "model":
+        recorded.table_model(personalize).save(out)
+    elif to == "tensorboard":
         from asyncfed.report.trackers.tensorboard_log import write_tensorboard
 
         write_tensorboard(recorded, Path(out))

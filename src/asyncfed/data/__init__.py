@@ -4,7 +4,13 @@ from asyncfed.data.built_in import BreastCancer, Diabetes, Digits, Flights
 from asyncfed.data.claimed_skew import ClaimedSkew, SkewAspect
 from asyncfed.data.clients import Clients
 from asyncfed.data.data_source import DEFAULT_CLIENTS, DataRequest, DataSource, PreparedData
-from asyncfed.data.federated_summary import ClientSummary, Preparation, TableSchema, merge_summaries
+from asyncfed.data.federated_summary import (
+    ClientSummary,
+    Preparation,
+    TableSchema,
+    merge_summaries,
+    prepare_features,
+)
 from asyncfed.data.generators import PaperClassification, PaperRegression
 from asyncfed.data.heterogeneity_measurement import measure_heterogeneity
 from asyncfed.data.heterogeneity_report import HeterogeneityReport, SkewTest
@@ -74,6 +80,7 @@ __all__ = [
     "measure_heterogeneity",
     "merge_summaries",
     "partition_by_label",
+    "prepare_features",
     "prepare_raw_table",
     "prepare_table",
     "watch_reading",

@@ -220,6 +220,40 @@ class Preparation(Record):
         y[:] = _targets(rows[self.target.name], self.target)
 
 
+def prepare_features(rows: RawTable, columns: Sequence[PreparedColumn]) -> np.ndarray:
+    """The features (n, d) of rows that have no target yet, prepared as those were that a model was learnt from.
+
+    Args:
+        rows: a table with these columns; it may have others.
+        columns: what becomes of each column.
+
+    Returns:
+        The features.
+
+    Raises:
+        DataError: a column is not there, or holds texts where there were numbers.
+    """
+    rows.require([column.name for column in columns], "which the model was learnt from")
+    x, place = np.empty((rows.num_rows, sum(len(column.feature_names) for column in columns))), 0
+    for how in columns:
+        column = rows[how.name]
+        if how.reference is not None:
+            column = column.as_category()
+        elif column.is_category and not column.missing.all():
+            text = column.levels[int(column.values[column.values >= 0][0])]
+            raise DataError(
+                f'Column "{how.name}" held numbers when the model was learnt, and now it says "{text}". Correct the '
+                "column."
+            )
+        width = len(how.feature_names)
+        if column.is_category and how.reference is None:
+            x[:, place] = (how.fill - how.center) / how.scale
+        else:
+            _fill(x[:, place : place + width], column, how)
+        place += width
+    return x
+
+
 def _occurring(column: Column) -> tuple[np.ndarray, np.ndarray]:
     """The codes of a category that occur, −1 for missing among them, and how often."""
     if len(column.levels) > len(column.values):

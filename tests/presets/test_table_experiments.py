@@ -103,3 +103,16 @@ def test_bad_choices_are_refused(shops):
         prepare(shops, "sold", fraction=1.5)
     with pytest.raises(ConfigError, match=r'There is no problem "rigde". Did you mean "ridge"'):
         prepare(shops, "sold", problem="rigde")
+
+
+def test_several_classes_are_learnt_by_softmax(tmp_path):
+    rng = np.random.default_rng(0)
+    kinds = np.array(["setosa", "versicolor", "virginica"])
+    number = rng.integers(0, 3, 120)
+    rows = [f"{rng.normal(2.0 * k):.3f},{rng.normal(-k):.3f},{kinds[k]},{i % 4}" for i, k in enumerate(number)]
+    (tmp_path / "some.csv").write_text("\n".join(["length,width,species,site", *rows]))
+    prepared = prepare_table(str(tmp_path / "some.csv"), target="species", client_column="site", problem="softmax")
+    assert any("setosa" in note and "virginica" in note for note in prepared.data.notes)
+    run = af.run(prepared.experiment, problem=prepared.problem)
+    assert run.evaluations["objective"][-1] < 1.01 * prepared.problem.evaluate(prepared.problem.optimum())["objective"]
+    assert run.evaluations["test_accuracy"][-1] > 0.6

@@ -82,4 +82,8 @@ def test_a_softmax_is_certified(aggregate, theorems):
     assert [guarantee.name for guarantee in certificate.applying] == theorems
     distances = certificate.runs[0].trajectory.distances
     assert (distances <= certificate.path.distance * (1 + 1e-9)).all()
-    assert "linear models" in certificate.client_influence.bias_note
+    bias = certificate.client_influence.bias
+    assert bias.applies == (aggregate != "latest")
+    assert bias.gap >= 0
+    objective = problem.objective(bias.weight)
+    assert np.linalg.norm(objective.value_and_gradient(bias.optimum)[1]) < 1e-9

@@ -18,6 +18,8 @@ from asyncfed.kernels.losses import LEAST_SQUARES, MSE
 from asyncfed.problems.linear import Linear
 from asyncfed.problems.objective import Objective
 from asyncfed.problems.protocol import Problem
+from asyncfed.problems.softmax import Softmax
+from asyncfed.problems.softmax_objective import SoftmaxObjective
 from asyncfed.problems.step_rates import step_rates
 from asyncfed.rules.protocol import rule_of
 from asyncfed.runs.result import RecordedRun
@@ -163,10 +165,10 @@ class Merges(NamedTuple):
 def bias_of_run(run: RecordedRun) -> Bias:
     """How unevenly the clients of a run were merged, and where that leads, on the data the run was made with."""
     built = run.problem
-    if not isinstance(built, Linear):
+    if not isinstance(built, Linear | Softmax):
         raise ConfigError(
-            f"the bias of a run is measured for linear models; this one learnt a {type(built).__name__}. Use "
-            "run.participation() for the merges of each client."
+            f"the bias of a run is measured for linear models and softmax; this one learnt a {type(built).__name__}. "
+            "Use run.participation() for the merges of each client."
         )
     best = built.optimum()
     if best is None:
@@ -180,7 +182,8 @@ def bias_of_run(run: RecordedRun) -> Bias:
             f"{run.path} holds no merge yet, so there is no participation to measure; let the run go on first."
         )
     weight = effective_weights(merges.clients, merges.weights, built.num_clients, merges.steps)
-    objective = LinearData.of_problem(built).objective(weight)
+    of_loss = built if isinstance(built, Softmax) else LinearData.of_problem(built)
+    objective = of_loss.objective(weight)
     applies, why = _follows_the_weights(merges)
     return bias_of_weights(
         objective,
@@ -222,9 +225,10 @@ def local_step(work: Work, num_examples: int) -> float:
     return float(step_rates(work, num_examples).sum())
 
 
-def _strong_convexity(objective: Objective, at: NDArray[Any]) -> float:
+def _strong_convexity(objective: Objective | SoftmaxObjective, at: NDArray[Any]) -> float:
     """μ of F^p: exact for a quadratic of moderate size, else what the penalty alone guarantees."""
-    if objective.loss_code in (LEAST_SQUARES, MSE) and len(at) <= MOST_PARAMS_FOR_EIGENVALUES:
+    quadratic = isinstance(objective, Objective) and objective.loss_code in (LEAST_SQUARES, MSE)
+    if quadratic and len(at) <= MOST_PARAMS_FOR_EIGENVALUES:
         values = np.linalg.eigvalsh(objective.hessian(at))
         return float(values[0]) if values[0] > values[-1] * len(at) * np.finfo(np.float64).eps else 0.0
     return float(objective.penalty.min())

@@ -144,7 +144,11 @@ class Softmax(PackedProblem):
     def gradient(self, params: Array, client: int) -> Array:
         """The gradient of `client_loss` over all the client's rows, in double precision."""
         x, y = self._rows_of(client)
-        return self._objective_of(x, y, np.array([0, len(y)])).value_and_gradient(np.asarray(params, np.float64))[1]
+        return self._objective_of(x, y).value_and_gradient(np.asarray(params, np.float64))[1]
+
+    def objective(self, client_weights: Array | None = None) -> SoftmaxObjective:
+        """F, the mean over clients, or with `client_weights` (C,) another weighting of them."""
+        return SoftmaxObjective(self._x, self._y, self._offsets, self.num_classes, self._penalty, client_weights)
 
     def optimum(self) -> Array | None:
         """The minimiser of F in double precision, found once and kept.
@@ -159,7 +163,7 @@ class Softmax(PackedProblem):
         x, y = self._rows_of(client)
         if not self._has_optimum(y):
             return None
-        return newton_minimum(self._objective_of(x, y, np.array([0, len(y)])))
+        return newton_minimum(self._objective_of(x, y))
 
     def fingerprint(self) -> str:
         """SHA-256 of the data's own fingerprint and of the model's settings."""
@@ -172,10 +176,11 @@ class Softmax(PackedProblem):
     def _optimum(self) -> Array | None:
         if not self._has_optimum(self._y):
             return None
-        return newton_minimum(self._objective_of(self._x, self._y, self._offsets))
+        return newton_minimum(self.objective())
 
-    def _objective_of(self, x: Array, y: Array, offsets: Array) -> SoftmaxObjective:
-        return SoftmaxObjective(x, y, offsets, self.num_classes, self._penalty)
+    def _objective_of(self, x: Array, y: Array) -> SoftmaxObjective:
+        """That of a single client with these rows."""
+        return SoftmaxObjective(x, y, np.array([0, len(y)]), self.num_classes, self._penalty)
 
     def _has_optimum(self, targets: Array) -> bool:
         if self.model.l2 == 0:

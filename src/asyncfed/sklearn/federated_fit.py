@@ -1,10 +1,11 @@
 """Fitting to the pooled optimum, asynchronously and to any accuracy.
 
 The default strategy keeps every client's latest model and averages them (AFL `latest`), and a ticket is one step over
-all rows of its client: x = mean over c of (x_τc − γ ∇f_c(x_τc)). Its only resting point is where the mean of the
-gradients is zero, the pooled optimum, however different the clients and however stale their models are; and for γ up
-to 1 / max_c L_c it gets there (Mishchenko, Iutzeler, Malick, Amini, "A delay-tolerant proximal-gradient algorithm for
-distributed learning", ICML 2018).
+all rows of its client: x = Σ_c a_c (x_τc − γ ∇f_c(x_τc)), Σ a_c = 1. It comes to rest where the mean of the
+gradients is zero and nowhere else: at the pooled optimum, however different the clients are and however stale their
+models. It gets there for γ up to 2 / (μ + L) if each f_c is L-smooth and μ-strongly convex (Mishchenko, Iutzeler,
+Malick, Amini, "A delay-tolerant proximal-gradient algorithm for distributed learning", ICML 2018). Here γ is below
+2 / max_c L_c, and a client alone need not be strongly convex: so each fit measures how far it came, and says so.
 
 How fast depends on the condition of the problem, so a fit is made of stages, each a run of its own. Before a stage the
 clients send the curvature of their losses at the model reached, a matrix a client, and the server chooses coordinates

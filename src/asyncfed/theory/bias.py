@@ -23,6 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 from asyncfed.core.errors import ConfigError
 from asyncfed.problems.newton import newton_minimum
 from asyncfed.problems.objective import Objective
+from asyncfed.problems.softmax_objective import SoftmaxObjective
 
 Array = NDArray[Any]
 
@@ -114,7 +115,7 @@ def weighted_optimum(objective: Objective, weights: ArrayLike) -> Array:
 
 
 def bias_of_weights(
-    objective: Objective,
+    objective: Objective | SoftmaxObjective,
     weight: ArrayLike,
     share: ArrayLike | None = None,
     strong_convexity: float = 0.0,

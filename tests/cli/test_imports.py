@@ -83,7 +83,7 @@ def test_worker_processes_know_it_too(part, toml, tmp_path):
     """Two workers, started afresh, are given a strategy that only this command's file defines."""
     words = ["compare", str(toml), "--strategies", "halved_for_workers,sync", "--seeds", "2", "--workers", "2"]
     done = subprocess.run(
-        [sys.executable, "-m", "asyncfed", "--import", part("for_workers"), *words, "--out", tmp_path],
+        [sys.executable, "-m", "asyncfed", "--import", part("for_workers"), *words, "--out-dir", tmp_path],
         capture_output=True,
         text=True,
         check=False,

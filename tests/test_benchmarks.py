@@ -19,6 +19,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))  # the benchmarks lie besi
 
 from benchmarks import __main__ as table
 from benchmarks import live, measure, million, one_size, probes, simulator, w1, w2, w3, workloads
+from benchmarks import table as large_table
 
 STATM = Path("/proc/self/statm")
 needs_torch = pytest.mark.skipif(find_spec("torch") is None, reason="torch is not installed")
@@ -93,6 +94,12 @@ def test_w2():
     assert_fills_the_table(outcome)
     wanted = {f"{name}, journal in {place}" for name in workloads.w2_strategies() for place in ("memory", "file")}
     assert set(outcome.numbers["updates_per_second"]) == wanted
+
+
+def test_table():
+    outcome = large_table.measure(rows=500, repeats=1)
+    assert_fills_the_table(outcome)
+    assert outcome.numbers["start"]["bar_after_seconds"] < outcome.numbers["start"]["wall_seconds"]
 
 
 def test_live():

@@ -107,8 +107,8 @@ class ExperimentOptions:
 
         What was left out of the data and filled is printed.
         """
-        table = self._table_source()
-        with _reading_shown(f"preparing the data of {table or self.experiment or PRESET}"):
+        with _reading_shown(f"preparing the data of {self.data or self.experiment or PRESET}"):
+            table = self._table_source()
             if table is not None:
                 unchanged, data, problem = self._table(table)
                 chosen = self._change(unchanged)
@@ -217,11 +217,13 @@ class ExperimentOptions:
 @contextmanager
 def _reading_shown(words: str) -> Iterator[None]:
     """Within it, a bar on standard error shows how far the reading of a table is."""
-    from asyncfed.data import watch_reading
     from asyncfed.report.terminal.progress import reading_bar
 
-    with reading_bar(complaints, words) as watch, watch_reading(watch):
-        yield
+    with reading_bar(complaints, words) as watch:
+        from asyncfed.data import watch_reading  # while the bar is there: loading takes a while
+
+        with watch_reading(watch):
+            yield
 
 
 def takes_experiment(*left_out: str) -> Callable[[Callable[..., None]], Callable[..., None]]:

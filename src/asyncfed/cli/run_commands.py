@@ -11,7 +11,7 @@ import typer
 
 from asyncfed.cli.experiment_options import ExperimentOptions, takes_experiment
 from asyncfed.cli.options import CheckpointSeconds, Force, Personalize, Plot, RunFile, Threads, Timeline
-from asyncfed.cli.output import announce_run_file, console, exit_by_verdict, print_note, print_run
+from asyncfed.cli.output import announce_run_file, complaints, console, exit_by_verdict, print_note, print_run
 from asyncfed.core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -32,13 +32,16 @@ def run(
     checkpoint_seconds: CheckpointSeconds = 2.0,
 ) -> None:
     """Simulate an experiment. Ctrl-C stops it cleanly; `asyncfed resume` continues it."""
-    from asyncfed import api
-    from asyncfed.report.terminal.progress import run_bar
-
     file = out or options.default_file()
     announce_run_file(file, force)
     chosen, data, _ = options.prepare()
-    print_note(chosen.measure_heterogeneity(data.clients).verdict)
+    with complaints.status("comparing the clients' data"):
+        verdict = chosen.measure_heterogeneity(data.clients).verdict
+    print_note(verdict)
+
+    from asyncfed import api  # when there is a bar, or was: they take a while to load
+    from asyncfed.report.terminal.progress import run_bar
+
     with run_bar(console, chosen) as watch:
         done = api.run(
             chosen,

@@ -114,7 +114,7 @@ def _prepare_by_client(
     request: DataRequest,
     notes: list[str],
 ) -> PreparedData:
-    """Rows are put in order once, by client and role; what a client summarises and prepares are views of that."""
+    """Each client's rows are taken from the table to be summarised, and again to be prepared: all are never copied."""
     used = np.flatnonzero(owners >= 0)
     rows = used[np.argsort(owners[used], kind="stable")]
     sizes = np.bincount(owners[used], minlength=len(names))
@@ -123,20 +123,21 @@ def _prepare_by_client(
     groups = 3 * np.repeat(np.arange(len(names)), sizes) + roles
     ends = np.cumsum(np.bincount(groups, minlength=3 * len(names))).reshape(-1, 3)
     starts = ends - np.bincount(groups, minlength=3 * len(names)).reshape(-1, 3)
-    ordered = raw.only((*schema.features, schema.target)).take(rows[np.argsort(groups, kind="stable")])
+    wanted = raw.only((*schema.features, schema.target))
+    ordered = rows[np.argsort(groups, kind="stable")]
     summaries = []
     for client, name in enumerate(names):
-        mine = ordered.slice(starts[client, TRAINING], ends[client, TRAINING])
-        if mine.num_rows < 2:
+        mine = ordered[starts[client, TRAINING] : ends[client, TRAINING]]
+        if len(mine) < 2:
             raise DataError(
-                f'Client "{name}" has {sizes[client]} row(s), of which {mine.num_rows} to train on; at least 2 are '
+                f'Client "{name}" has {sizes[client]} row(s), of which {len(mine)} to train on; at least 2 are '
                 "needed, for a summary of one row is that row. Hold out less, give it more rows, or leave such clients "
                 "out with --set data.small_clients=leave_out and a larger data.min_rows."
             )
-        summaries.append(ClientSummary.of(mine, schema))
+        summaries.append(ClientSummary.of(wanted.take(mine), schema))
     preparation = merge_summaries(summaries, schema)
     parts = {
-        role: _apply(preparation, ordered, starts[:, role], ends[:, role], float_dtype(request.dtype))
+        role: _apply(preparation, wanted, ordered, starts[:, role], ends[:, role], float_dtype(request.dtype))
         for role in (TRAINING, VALIDATION, TEST)
     }
     held_out: dict[Part, HeldOut] = {part: HeldOut(*parts[role]) for part, role in ROLES.items() if len(parts[role][1])}
@@ -146,15 +147,15 @@ def _prepare_by_client(
 
 
 def _apply(
-    preparation: Preparation, ordered: RawTable, starts: np.ndarray, ends: np.ndarray, dtype: np.dtype
+    preparation: Preparation, raw: RawTable, rows: np.ndarray, starts: np.ndarray, ends: np.ndarray, dtype: np.dtype
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Features, targets and offsets of one part: of each client the rows from its start up to its end."""
+    """Features, targets and offsets of one part: client c has the rows `rows[starts[c] : ends[c]]` of the table."""
     offsets = np.concatenate(([0], np.cumsum(ends - starts))).astype(np.int64)
     x = np.empty((int(offsets[-1]), len(preparation.feature_names)), dtype)
     y = np.empty(len(x), dtype)
     for client, (start, end) in enumerate(zip(starts.tolist(), ends.tolist(), strict=True)):
         place = slice(offsets[client], offsets[client + 1])
-        preparation.apply_into(ordered.slice(start, end), x[place], y[place])
+        preparation.apply_into(raw.take(rows[start:end]), x[place], y[place])
     return x, y, offsets
 
 

@@ -101,10 +101,6 @@ class RawTable:
         """The table of these columns."""
         return RawTable({name: self.columns[name] for name in names})
 
-    def slice(self, start: int, stop: int) -> RawTable:
-        """The table of the rows from `start` up to `stop`: views, not copies."""
-        return RawTable({n: Column(c.kind, c.values[start:stop], c.levels) for n, c in self.columns.items()})
-
     def take(self, rows: np.ndarray) -> RawTable:
         """The table of these rows."""
         return RawTable({name: column.take(rows) for name, column in self.columns.items()})

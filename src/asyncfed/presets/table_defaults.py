@@ -13,7 +13,6 @@ from asyncfed.problems.protocol import ProblemDescription
 from asyncfed.strategies import Dispatching
 from asyncfed.strategies.protocol import Strategy
 from asyncfed.strategies.schedules import ConstantRate, DelayAware
-from asyncfed.theory.step_size import step_size
 
 STRATEGY = "scaffold_async"
 """Reaches the optimum of the common objective although clients differ in data and speed."""
@@ -65,6 +64,8 @@ def _rate(data: PreparedData, model: ProblemDescription) -> float:
         curvature = 1.0 / (getattr(model, "hinge_width", None) or 1.0)
     if curvature is None:
         return Work().learning_rate
+    from asyncfed.theory.step_size import step_size  # when first needed: it takes as long to load as all else here
+
     return step_size(data.clients, BATCH_SIZE, curvature, getattr(model, "l2", 0.0), getattr(model, "fit_bias", True))
 
 

@@ -20,11 +20,11 @@ from asyncfed.kernels.losses import loss_curvatures, loss_slopes, loss_values
 Array = NDArray[Any]
 _CHUNK_CELLS = 1 << 21
 _LONG = 1 << 22
-_NARROW = 64
-_NARROW_CHUNK_CELLS = 9_000
+_NARROW = 128
+_SINGLE_THREAD = 9_000, 262_144
 """Rows times params² beyond which data are long, params up to which they are narrow. Long and narrow data are read in
-small chunks, of which a matrix library makes no work for several threads: waiting for each other, these took up to 30
-times as long as one."""
+small chunks, of so many cells and so many products of cells that a matrix library does not share them out to threads:
+waiting for each other, these took up to 30 times as long as one."""
 
 
 def is_sparse(rows: Any) -> bool:
@@ -120,8 +120,9 @@ class Objective:
         """The first row and the one after the last of each chunk. Sparse rows are few cells: they are read at once."""
         count = len(self.y)
         width = len(self.penalty)
-        cells = _NARROW_CHUNK_CELLS if width <= _NARROW and count * width**2 > _LONG else _CHUNK_CELLS
-        rows_at_once = count if is_sparse(self.x) else max(1, cells // width)
+        rows_at_once = count if is_sparse(self.x) else max(1, _CHUNK_CELLS // width)
+        if width <= _NARROW and count * width**2 > _LONG and not is_sparse(self.x):
+            rows_at_once = min(_SINGLE_THREAD[0] // width, _SINGLE_THREAD[1] // width**2)
         for first in range(0, count, rows_at_once):
             yield first, min(first + rows_at_once, count)
 

@@ -24,10 +24,11 @@ class MadeRun:
     )
 
     merge_info: dict[str, np.ndarray] = field(default_factory=dict)
+    best: int = -1
 
     @property
     def kept(self):
-        return len(self.evaluations["round"]) - 1
+        return self.best % len(self.evaluations["round"])
 
     def participation(self):
         return self.merges

@@ -73,3 +73,15 @@ def test_drawing_leaves_global_settings_alone_and_works_in_threads(make_run):
 def test_a_real_run_can_be_drawn():
     figure = run(presets.regression(rounds=2)).plot()
     assert figure._repr_png_().startswith(b"\x89PNG")
+
+
+def test_held_out_rows_and_accuracies_are_drawn_and_the_kept_model_is_marked(make_run):
+    made = make_run(best=1)
+    made.evaluations |= {"validation_loss": np.array([9.0, 2.0, 4.0]), "test_accuracy": np.array([0.0, 0.7, 0.6])}
+    shown = panels(draw_run(made))
+    assert line(shown["Loss per round"], "validation").get_ydata().tolist() == [9, 2, 4]
+    assert line(shown["Loss per round"], "model kept").get_xdata() == [1, 1]
+    assert line(shown["Loss on the clock"], "model kept").get_xdata() == [2, 2]
+    accuracy = shown["Accuracy per round"]
+    assert line(accuracy, "test").get_ydata().tolist() == [0.0, 0.7, 0.6]
+    assert 0.4 < accuracy.get_ylim()[0] < 0.6  # the first model is not what the axis is for

@@ -5,7 +5,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asyncfed.report.page.html_parts import mark, verdict_table
+from asyncfed.report.page.html_parts import mark, titled_table, verdict_table
 
 
 @given(st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1))
@@ -20,3 +20,9 @@ def test_a_verdict_has_a_symbol_besides_its_colour():
     known = ["holds", "holds per round but not in time", "does not hold", "undecided"]
     symbols = [re.search(r'aria-hidden="true">(.)<', mark(word))[1] for word in known]
     assert len(set(symbols)) == 4
+
+
+def test_a_table_of_more_than_twelve_rows_is_folded():
+    rows = [{"client": number} for number in range(13)]
+    assert "<details><summary>13 rows</summary><table" in titled_table("Clients", rows)
+    assert "<details>" not in titled_table("Clients", rows[:12])

@@ -155,3 +155,28 @@ def test_without_scripts_the_pictures_are_shown(opened):
     page = opened(java_script_enabled=False)
     assert page.locator("img.static").first.is_visible()
     assert not page.locator(".plot").first.is_visible()
+
+
+CONTRASTS = """() => {
+  const light = (text) => text.match(/\\w\\w/g).map((part) => (parseInt(part, 16) / 255) ** 2.2)
+    .reduce((sum, value, i) => sum + value * [0.2126, 0.7152, 0.0722][i], 0);
+  const contrast = (a, b) => (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+  const long = (text) => (text.length === 4 ? "#" + [...text.slice(1)].map((c) => c + c).join("") : text);
+  return [...document.querySelectorAll(".plot")].flatMap((plot) => {
+    const paper = light(long(plot.layout.paper_bgcolor));
+    const lines = plot.data.filter((trace) => !trace.fillcolor).map((trace) => trace.marker?.color ?? trace.line.color);
+    return [plot.layout.font.color, ...lines]
+      .map((colour) => contrast(light(long(colour)), paper));
+  });
+}"""
+
+
+def test_figures_follow_the_readers_colour_scheme(opened):
+    page = opened(color_scheme="dark")
+    dark = page.evaluate("getComputedStyle(document.documentElement).getPropertyValue('--paper').trim()")
+    papers = "[...new Set([...document.querySelectorAll('.plot')].map((plot) => plot.layout.paper_bgcolor))]"
+    assert page.evaluate(papers) == [dark]
+    assert min(page.evaluate(CONTRASTS)) > 4.0
+    page.emulate_media(color_scheme="light")
+    page.wait_for_function("() => document.querySelector('.plot').layout.paper_bgcolor === '#fff'")
+    assert page.complaints == []

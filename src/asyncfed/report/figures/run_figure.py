@@ -1,4 +1,4 @@
-"""The figure of one run: its loss per round and per second, its staleness, and how often each client took part."""
+"""The figure of one run: losses and accuracies per round and per second, staleness, and how often clients took part."""
 
 from __future__ import annotations
 
@@ -15,14 +15,23 @@ from asyncfed.report.figures import axes_style, colours
 from asyncfed.report.strategy_label import strategy_label
 
 MOST_BARS = 50
+WIDE_PAGE = (14.0, 7.0)
+LOSSES = {"objective": "objective", "pooled_loss": "pooled loss", "validation_loss": "validation", "test_loss": "test"}
+ACCURACIES = {"accuracy": "training", "validation_accuracy": "validation", "test_accuracy": "test"}
+"""What is drawn, if it was measured, and what the legend calls it."""
 
 
 def draw_run(run: ReportedRun) -> Figure:
-    """Four panels: objective per round, objective per virtual second, staleness, and participation."""
-    figure = axes_style.new_figure(axes_style.FULL_PAGE)
-    panels = figure.subplots(2, 2)
+    """Losses per round and on the clock, staleness and participation; and accuracies, if they were measured."""
+    has_accuracy = any(name in run.evaluations for name in ACCURACIES)
+    figure = axes_style.new_figure(WIDE_PAGE if has_accuracy else axes_style.FULL_PAGE)
+    panels = figure.subplots(2, 3 if has_accuracy else 2)
+    clock = "time, s" if "live" in run.header else "virtual time, s"
     _draw_losses(panels[0, 0], run)
-    _draw_clock(panels[0, 1], run)
+    _draw_clock(panels[0, 1], run, clock)
+    if has_accuracy:
+        _draw_accuracies(panels[0, 2], run, "round", "Accuracy per round", "round")
+        _draw_accuracies(panels[1, 2], run, "elapsed", "Accuracy on the clock", clock)
     _draw_staleness(panels[1, 0], run.rounds)
     _draw_participation(panels[1, 1], run.participation())
     experiment = run.header["experiment"]
@@ -33,14 +42,15 @@ def draw_run(run: ReportedRun) -> Figure:
 
 def _draw_losses(axes: Axes, run: ReportedRun) -> None:
     measured = run.evaluations
-    rounds, shown = measured["round"], [measured["objective"]]
-    axes.plot(rounds, measured["objective"], **axes_style.line_style(0), **_dots(shown[0]), label="objective")
-    if "pooled_loss" in measured:
-        shown.append(measured["pooled_loss"])
-        axes.plot(rounds, measured["pooled_loss"], **axes_style.line_style(1), label="pooled loss")
+    rounds, shown = measured["round"], []
+    for place, (name, label) in enumerate(LOSSES.items()):
+        if name in measured:
+            shown.append(measured[name])
+            axes.plot(rounds, measured[name], **axes_style.line_style(place), **_dots(measured[name]), label=label)
     axes_style.format_axes(axes, "Loss per round", "round", "loss")
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes_style.set_loss_scale(axes, np.concatenate(shown))
+    _mark_kept(axes, run, "round")
     lines, names = axes.get_legend_handles_labels()
     if np.isfinite(measured.get("distance", np.array([np.nan]))).any():
         lines += _draw_distance(axes, rounds, measured["distance"])
@@ -59,12 +69,44 @@ def _draw_distance(axes: Axes, rounds: np.ndarray, distance: np.ndarray) -> list
     return lines
 
 
-def _draw_clock(axes: Axes, run: ReportedRun) -> None:
-    elapsed, objective = run.evaluations["elapsed"], run.evaluations["objective"]
-    axes.plot(elapsed, objective, drawstyle="steps-post", **axes_style.line_style(0), **_dots(objective))
-    clock = "time, s" if "live" in run.header else "virtual time, s"
-    axes_style.format_axes(axes, "Loss on the clock", clock, "objective")
-    axes_style.set_loss_scale(axes, objective)
+def _draw_clock(axes: Axes, run: ReportedRun, clock: str) -> None:
+    elapsed, shown = run.evaluations["elapsed"], []
+    for place, (name, label) in enumerate(LOSSES.items()):
+        if name in run.evaluations and name != "pooled_loss":
+            values = run.evaluations[name]
+            shown.append(values)
+            style = axes_style.line_style(place)
+            axes.plot(elapsed, values, drawstyle="steps-post", **style, **_dots(values), label=label)
+    axes_style.format_axes(axes, "Loss on the clock", clock, "objective" if len(shown) == 1 else "loss")
+    axes_style.set_loss_scale(axes, np.concatenate(shown))
+    _mark_kept(axes, run, "elapsed")
+
+
+def _draw_accuracies(axes: Axes, run: ReportedRun, against: str, title: str, x_label: str) -> None:
+    """Accuracies have the colours and dashes of the losses on the same rows."""
+    places = {"accuracy": 0, "validation_accuracy": 2, "test_accuracy": 3}
+    lowest = 1.0
+    for name, label in ACCURACIES.items():
+        if name in run.evaluations:
+            values = run.evaluations[name]
+            lowest = min([lowest, *values[1:]])  # the first model has learnt nothing, and may be right about no row
+            axes.plot(
+                run.evaluations[against], values, **axes_style.line_style(places[name]), **_dots(values), label=label
+            )
+    axes_style.format_axes(axes, title, x_label, "share of rows that are right")
+    if lowest < 1.0:
+        axes.set_ylim(max(0.0, lowest - 0.3 * (1.0 - lowest)), 1.0 + 0.05 * (1.0 - lowest))
+    _mark_kept(axes, run, against)
+    axes.legend(fontsize=axes_style.SMALL, frameon=False, loc="lower right", labelcolor=colours.INK)
+
+
+def _mark_kept(axes: Axes, run: ReportedRun, against: str) -> None:
+    """Where the model was measured that the run is left with, if that is not its last."""
+    places = run.evaluations[against]
+    if len(places) and run.kept < len(places) - 1:
+        axes.axvline(
+            float(places[run.kept]), color=colours.INK, linewidth=1.0, linestyle=(0, (1, 2)), label="model kept"
+        )
 
 
 def _draw_staleness(axes: Axes, rounds: dict[str, np.ndarray]) -> None:

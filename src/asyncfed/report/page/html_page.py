@@ -34,12 +34,14 @@ def write_page(
     settings: Mapping[str, Any],
     tables: Mapping[str, Sequence[Mapping[str, Any]]] | None = None,
     images: Mapping[str, bytes] | None = None,
+    long_tables: Mapping[str, Sequence[Mapping[str, Any]]] | None = None,
 ) -> Path:
     """Write the page to `out`, or to `out`/report.html if `out` does not end in .html, and return its path.
 
     A verdict has the keys id, claim, statistic, number, low, high, unit, verdict, reason, figure (a figure's name)
-    and reading; what is missing or None is left out. `tables` are rows shown above the figures, by title. Each item
-    of `settings` becomes a section that can be opened: a text as it is, a mapping or a list of mappings as a table.
+    and reading; what is missing or None is left out. `tables` are rows shown above the figures, by title,
+    `long_tables` below them; tables of more than 12 rows are folded. Each item of `settings` becomes a section that
+    can be opened: a text as it is, a mapping or a list of mappings as a table.
     `images` are PNG files of the printed figures, by name; those that are not given are drawn.
     """
     _check_names(verdicts, figures)
@@ -53,6 +55,7 @@ def write_page(
         tables="\n".join(parts.titled_table(name, rows) for name, rows in (tables or {}).items()),
         contents=parts.contents(figures),
         figures="\n".join(parts.figure_section(f, _static_image(f, images or {})) for f in figures),
+        long_tables="\n".join(parts.titled_table(name, rows) for name, rows in (long_tables or {}).items()),
         settings=parts.settings_sections(settings),
         data=_embedded([_page_data(figure) for figure in figures]),
     )

@@ -12,6 +12,9 @@ from asyncfed.analysis.plain_text import format_number
 from asyncfed.report.figures.figure_data import FigureData
 from asyncfed.report.figures.series_style import SeriesStyle, legend_label, series_styles
 
+MOST_ROWS = 12
+"""A table of more rows is folded until the reader opens it."""
+
 MARKS = {
     "holds": ("good", "✓"),
     "finished": ("good", "✓"),
@@ -155,8 +158,11 @@ def _swatch(style: SeriesStyle) -> str:
 
 
 def titled_table(title: str, rows: Sequence[Mapping[str, Any]]) -> str:
-    """A section with this title and a table of these rows."""
-    return f"<section><h2>{text(title)}</h2>{table(rows)}</section>"
+    """A section with this title and a table of these rows, folded if there are many."""
+    shown = table(rows)
+    if len(rows) > MOST_ROWS:
+        shown = f"<details><summary>{len(rows)} rows</summary>{shown}</details>"
+    return f"<section><h2>{text(title)}</h2>{shown}</section>"
 
 
 def table(rows: Sequence[Mapping[str, Any]]) -> str:

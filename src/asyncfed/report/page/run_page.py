@@ -57,9 +57,9 @@ def write_run_page(out: Path, described: Sequence[RunDescription], rerun: str = 
             },
             **{f"Settings of {label} (TOML)": each.toml for label, each in named.items()},
         },
-        {
-            "Results": [_row(label, each) for label, each in named.items()],
-            **{title: rows for label, table in clients.items() for title, rows in _client_tables(label, table).items()},
+        {"Results": [_row(label, each) for label, each in named.items()]},
+        long_tables={
+            title: rows for label, table in clients.items() for title, rows in _client_tables(label, table).items()
         },
     )
 
@@ -77,11 +77,14 @@ def _labels(runs: Sequence[ReportedRun]) -> list[str]:
 
 def _verdict(label: str, run: ReportedRun) -> dict[str, Any]:
     objective = run.evaluations["objective"]
+    is_kept = bool(len(objective)) and run.kept < len(objective) - 1
     return {
         "id": label,
         "claim": f"{label}: ran to its end",
-        "statistic": "last objective",
-        "number": float(objective[-1]) if len(objective) else None,
+        "statistic": f"objective of the model kept, round {int(run.evaluations['round'][run.kept])}"
+        if is_kept
+        else "last objective",
+        "number": float(objective[run.kept]) if len(objective) else None,
         "verdict": run.verdict,
         "reason": run.reason,
         "figure": "loss",

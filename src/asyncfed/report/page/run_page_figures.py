@@ -1,4 +1,4 @@
-"""The figures of a page about runs: the objective on four axes, staleness, and participation."""
+"""The figures of a page about runs: losses and accuracies, the objective on four axes, staleness, participation."""
 
 from __future__ import annotations
 
@@ -16,6 +16,10 @@ from asyncfed.report.units import Scale, choose_scale
 MOST_CLIENTS = 50
 """Above it, participation is shown as how many clients had how many updates."""
 
+LOSSES = {"objective": "training", "validation_loss": "validation", "test_loss": "test"}
+ACCURACIES = {"accuracy": "training", "validation_accuracy": "validation", "test_accuracy": "test"}
+"""What is drawn if it was measured; equal names have equal colours in both panels."""
+
 TITLES: dict[Axis, str] = {
     "round": "Per round",
     "elapsed": "On the clock",
@@ -27,6 +31,7 @@ TITLES: dict[Axis, str] = {
 def run_figures(runs: Mapping[str, ReportedRun], rerun: str = "") -> list[FigureData]:
     """The figures of one or several runs, by label; runs of one strategy make a group."""
     return [
+        *_measured_figure(runs, rerun),
         FigureData(
             "loss",
             "Objective per round, second, byte and joule",
@@ -52,6 +57,49 @@ def run_figures(runs: Mapping[str, ReportedRun], rerun: str = "") -> list[Figure
             rerun,
         ),
     ]
+
+
+def _measured_figure(runs: Mapping[str, ReportedRun], rerun: str) -> list[FigureData]:
+    """Training and held-out rows: losses and accuracies by round; nothing if the objective is all that was measured."""
+    panels = [
+        Panel(title, "round", y_label, lines, y_log=y_log, note=_kept_note(runs) if title == "Loss" else "")
+        for title, y_label, names, y_log in (
+            ("Loss", "loss", LOSSES, True),
+            ("Accuracy", "share of rows that are right", ACCURACIES, False),
+        )
+        if len(lines := _measured_lines(runs, names)) > len(runs) or (lines and names is ACCURACIES)
+    ]
+    if not panels:
+        return []
+    caption = "The same model on the rows it was trained on and on rows that were held out, mean over clients."
+    return [FigureData("measured", "Training and held-out rows", caption, tuple(panels), rerun)]
+
+
+def _measured_lines(runs: Mapping[str, ReportedRun], names: Mapping[str, str]) -> tuple[Series, ...]:
+    lines = []
+    for label, run in runs.items():
+        group = label if len(runs) > 1 else ""
+        rounds = run.evaluations["round"]
+        for name, words in names.items():
+            if name in run.evaluations:
+                lines.append(Series(words, _plain(rounds), _known(run.evaluations[name]), group=group))
+        if names is LOSSES and len(runs) == 1 and run.kept < len(rounds) - 1:
+            for name in ("validation_loss", "objective"):
+                if name in run.evaluations:
+                    x, y = float(rounds[run.kept]), float(run.evaluations[name][run.kept])
+                    lines.append(Series("model kept", (x,), _known([y]), kind="points"))
+                    break
+    return tuple(lines)
+
+
+def _kept_note(runs: Mapping[str, ReportedRun]) -> str:
+    """Which model a run is left with, where it is not the last."""
+    kept = [
+        f"{label}: the model of round {int(run.evaluations['round'][run.kept])}"
+        for label, run in runs.items()
+        if len(run.evaluations["round"]) and run.kept < len(run.evaluations["round"]) - 1
+    ]
+    return f"Kept, because it was the best measured: {'; '.join(kept)}." if kept else ""
 
 
 def _loss_panel(runs: Mapping[str, ReportedRun], axis: Axis) -> Panel:

@@ -1,7 +1,37 @@
 "use strict";
 // Draws every figure from the page's own data, and lets the reader switch series on and off.
 
-const INK = "#333333", FAINT = "#8c8c8c", GRID = "#e4e4e4";
+const darkness = matchMedia("(prefers-color-scheme: dark)");
+let INK, FAINT, GRID, PAPER;
+
+function readColours() {
+  const style = getComputedStyle(document.documentElement);
+  [INK, FAINT, GRID, PAPER] = ["--ink", "--axis", "--grid", "--paper"].map((name) => style.getPropertyValue(name).trim());
+}
+
+// The lines' colours are chosen for white paper: on dark paper each is mixed with white until it stands out.
+const LEAST_CONTRAST = 4.5;
+const channels = (colour) => [1, 3, 5].map((i) => parseInt(colour.slice(i, i + 2), 16));
+const longHex = (colour) => (colour.length === 4 ? "#" + [...colour.slice(1)].map((digit) => digit + digit).join("") : colour);
+
+function luminance(colour) {
+  const [r, g, b] = channels(longHex(colour)).map((value) => {
+    const share = value / 255;
+    return share <= 0.04045 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4;
+  });
+  return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+}
+
+function shown(colour) {
+  if (!darkness.matches) return colour;
+  const paper = luminance(PAPER);
+  for (let share = 0; share < 1; share += 0.05) {
+    const mixed = "#" + channels(longHex(colour)).map((value) => Math.round(value + (255 - value) * share).toString(16).padStart(2, "0")).join("");
+    if ((luminance(mixed) + 0.05) / (paper + 0.05) >= LEAST_CONTRAST) return mixed;
+  }
+  return "#ffffff";
+}
+
 const figures = JSON.parse(document.getElementById("figure-data").textContent);
 const POINT = 4 / 3; // pixels: widths are given in points, as on paper
 const byTouch = matchMedia("(pointer: coarse)").matches;
@@ -28,7 +58,7 @@ function band(series, style, floor) {
     x.push(...places.map((i) => series.x[i]), ...back.map((i) => series.x[i]), null);
     y.push(...places.map((i) => series.high[i]), ...back.map((i) => Math.max(series.low[i], floor)), null);
   }
-  return { x, y, type: "scatter", mode: "lines", line: { width: 0 }, fill: "toself", fillcolor: faded(style.colour), hoverinfo: "skip" };
+  return { x, y, type: "scatter", mode: "lines", line: { width: 0 }, fill: "toself", fillcolor: faded(shown(style.colour)), hoverinfo: "skip" };
 }
 
 function whiskers(series) {
@@ -47,12 +77,12 @@ function traces(panel, series, style) {
   const between = series.y.map((_, i) =>
     missing(series.low[i]) || missing(series.high[i]) ? "" : `<br>band: ${short(series.low[i])} to ${short(series.high[i])}`);
   const main = { x: series.x, y: series.y, customdata: between, name: plain(style.label), hovertemplate: hover(panel, style) };
-  if (series.kind === "bar") return [{ ...main, type: "bar", marker: { color: style.colour }, error_y: whiskers(series) }];
+  if (series.kind === "bar") return [{ ...main, type: "bar", marker: { color: shown(style.colour) }, error_y: whiskers(series) }];
   if (series.kind === "points")
-    return [{ ...main, type: "scatter", mode: "markers", marker: { color: style.colour, size: 6, line: { color: INK, width: 1 } }, error_y: whiskers(series) }];
+    return [{ ...main, type: "scatter", mode: "markers", marker: { color: shown(style.colour), size: 6, line: { color: INK, width: 1 } }, error_y: whiskers(series) }];
   const dash = style.dash.length ? style.dash.map((d) => `${d * style.width * POINT}px`).join(",") : "solid";
   const few = series.y.filter((y) => !missing(y)).length < 3;
-  const line = { ...main, type: "scatter", mode: few ? "lines+markers" : "lines", line: { color: style.colour, dash, width: style.width * POINT } };
+  const line = { ...main, type: "scatter", mode: few ? "lines+markers" : "lines", line: { color: shown(style.colour), dash, width: style.width * POINT } };
   const floor = panel.y_log ? (panel.y_range ? panel.y_range[0] / 10 : 1e-300) : -Infinity;
   return series.low.length ? [band(series, style, floor), line] : [line];
 }
@@ -80,12 +110,12 @@ function draw(figure, panel, place) {
     traces(panel, series, figure.legend[series.key]).map((trace) => ({ ...trace, meta: series.key })));
   const layout = {
     showlegend: false, hovermode: "closest", barmode: "group", dragmode: byTouch ? false : "zoom",
-    paper_bgcolor: "#fff", plot_bgcolor: "#fff", font: { color: INK, family: "system-ui, sans-serif", size: 12 },
+    paper_bgcolor: PAPER, plot_bgcolor: PAPER, hoverlabel: { font: { family: "system-ui, sans-serif" } }, font: { color: INK, family: "system-ui, sans-serif", size: 12 },
     margin: { l: 10, r: 14, t: 28, b: 10 }, xaxis: axis(panel.x_label, panel.x_log), yaxis: axis(panel.y_label, panel.y_log, panel.y_range),
   };
   // Plotly's own button that sends charts to its makers' cloud is off.
   const options = { responsive: true, displaylogo: false, showSendToCloud: false, plotlyServerURL: "", modeBarButtonsToRemove: ["select2d", "lasso2d"] };
-  return Plotly.newPlot(place, drawn, layout, options);
+  return Plotly.react(place, drawn, layout, options);
 }
 
 function show(section, wanted) {
@@ -130,10 +160,18 @@ function download(figure) {
   setTimeout(() => URL.revokeObjectURL(link.href), 1000);
 }
 
+function paintSamples(figure, section) {
+  for (const chip of section.querySelectorAll(".series")) {
+    const sample = chip.querySelector("svg > *"), colour = shown(figure.legend[chip.dataset.key].colour);
+    sample.setAttribute(sample.tagName === "line" ? "stroke" : "fill", colour);
+  }
+}
+
 async function drawAll() {
+  readColours();
   for (const figure of figures) {
     const section = document.getElementById(`figure-${figure.name}`);
-    connect(figure, section);
+    paintSamples(figure, section);
     const places = section.querySelectorAll(".plot");
     for (const [i, panel] of figure.panels.entries()) {
       await draw(figure, panel, places[i]);
@@ -144,4 +182,6 @@ async function drawAll() {
   document.body.dataset.drawn = "all";
 }
 
+for (const figure of figures) connect(figure, document.getElementById(`figure-${figure.name}`));
+darkness.addEventListener("change", drawAll);
 drawAll();

@@ -32,7 +32,7 @@ class TableFile(Config, tag_field="kind", tag="table_file"):
     """A table of your own, .csv or .parquet. Each client is summarised and prepared by itself.
 
     Args:
-        path: the file.
+        path: the file, or a folder of files with the same columns, see `find_table_files`.
         target: the column to predict.
         client_column: the column that names the owner of a row; None: the split assigns rows.
         features: the columns to learn from; empty: all but the target, the client column and those in `ignore`.

@@ -20,7 +20,9 @@ def draw_what_if(runs: Mapping[str, ReportedRun]) -> Figure:
         for axes, axis in ((clock, "elapsed"), (updates, "updates")):
             style = axes_style.line_style(position)
             axes.plot(measured[axis], measured["objective"], drawstyle="steps-post", **style, label=label)
-    axes_style.format_axes(clock, "On the clock", "time, s", "objective")
+    any_live = any("live" in run.header for run in runs.values())
+    label = "virtual time, s; real time of the recorded run" if any_live else "virtual time, s"
+    axes_style.format_axes(clock, "In virtual time", label, "objective")
     axes_style.format_axes(updates, "Per merged update", "merged updates", "")
     axes_style.set_loss_scale(clock, np.concatenate([run.evaluations["objective"] for run in runs.values()]))
     lines, names = clock.get_legend_handles_labels()

@@ -41,8 +41,9 @@ def run_table(run: ReportedRun, digests: Mapping[str, str] | None = None, optimu
     convergence = judge_convergence(run)
     if run.verdict == "finished" and not convergence.ok:
         table.add_row("not converged", convergence.words, style="yellow")
-    kept, rows = run.kept, len(run.evaluations["round"])
-    if rows and kept < rows - 1:
+    rows = len(run.evaluations["round"])
+    kept = run.kept if rows else 0  # a run stopped before its first measurement has kept nothing
+    if kept < rows - 1:
         table.add_row("model kept", f"the best, of round {run.evaluations['round'][kept]}; measured below")
     for name, values in run.evaluations.items():
         if name not in ("updates", "version") and not name.endswith("_error") and len(values):

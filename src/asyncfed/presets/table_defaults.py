@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import ceil
+
 from asyncfed.core.errors import ConfigError
 from asyncfed.core.types import Budget, Schedule, Work
 from asyncfed.data import PreparedData
@@ -51,7 +53,7 @@ def default_strategy(
     """
     if not 0 < fraction <= 1:
         raise ConfigError(f"fraction is {fraction}; it must be above 0 and at most 1.")
-    tickets = max(1, int(fraction * data.clients.num_clients))
+    tickets = max(1, ceil(fraction * data.clients.num_clients))  # of three clients two: one would be waited for
     rate = _rate(data, model) if learning_rate is None else learning_rate
     work = Work(steps=LOCAL_STEPS, batch_size=BATCH_SIZE, learning_rate=rate)
     return strategy_named(name, tickets, work, _schedule(model))

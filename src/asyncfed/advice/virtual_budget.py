@@ -18,7 +18,7 @@ FEWEST_ROUNDS = 5
 MULTIPLE = 4.0
 """How many times the time that synchronous FedAvg with its default settings needs."""
 
-MOST_ROWS = 12_000_000
+MOST_ROWS = 6_000_000
 MOST_UPDATES = 12_000
 """What a run with every client at work may go through, so that simulating it takes a second or so."""
 

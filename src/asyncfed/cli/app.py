@@ -18,6 +18,7 @@ from asyncfed.cli import (
 )
 from asyncfed.cli.flower_commands import flower
 from asyncfed.cli.imports import import_parts
+from asyncfed.cli.name_help import help_text
 from asyncfed.cli.output import complaints
 from asyncfed.core.errors import AsyncFedError
 from asyncfed.version import __version__
@@ -29,6 +30,15 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
+NAMING = (
+    run_commands.run,
+    run_commands.live,
+    study_commands.compare,
+    study_commands.certify,
+    advise_commands.advise,
+)
+"""Commands that take strategies, problems or delays by name: their help lists these."""
+
 for command in (
     run_commands.run,
     run_commands.resume,
@@ -45,7 +55,7 @@ for command in (
     study_commands.reproduce,
     list_commands.presets,
 ):
-    app.command()(command)
+    app.command(epilog=help_text() if command in NAMING else None)(command)
 app.command("list")(list_commands.list_names)
 app.add_typer(flower, name="flower")
 

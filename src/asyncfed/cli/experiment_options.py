@@ -27,13 +27,7 @@ PRESET = "regression"
 
 OWN = "that of the preset, the file, or tables"
 NO_OWNER = "rows are assigned at random"
-PROBLEM_NAMES = "least_squares, ridge, logistic, softmax, svm or squared_hinge"
-STRATEGY_NAMES = (
-    "afl, afl_mixing, afl_delta_mean, afl_delta_sum, sync, fedavg, fedprox, fedasync, scaffold_async, scaffold, "
-    "fedbuff, fedcompass, ringmaster, aflguard, cyclic, published or published_sync"
-)
 DELAY_NAMES = "none, laptop, stragglers or heavy_tailed"
-"""Written out, for help is printed without importing what makes them; a test compares them with the presets."""
 
 
 class PreparedExperiment(NamedTuple):
@@ -64,17 +58,17 @@ class ExperimentOptions:
         str | None, typer.Option(help="The column of the table that names the owner of a row.", show_default=NO_OWNER)
     ] = None
     problem: Annotated[
-        str | None, typer.Option("--problem", help=f"For a table: {PROBLEM_NAMES}.", show_default="what suits the data")
+        str | None,
+        typer.Option("--problem", help="What to learn on a table: see below.", show_default="what suits the data"),
     ] = None
     strategy: Annotated[
         str | None,
         typer.Option(
-            help=f"Another strategy, with the same local work: {STRATEGY_NAMES}, or a registered kind; `asyncfed list "
-            "strategies` describes them.",
+            help="Another strategy, with the same local work: one of those below, or a registered kind.",
             show_default=OWN,
         ),
     ] = None
-    delays: Annotated[str | None, typer.Option(help=f"Other delays by name: {DELAY_NAMES}.", show_default=OWN)] = None
+    delays: Annotated[str | None, typer.Option(help="Other delays: see below.", show_default=OWN)] = None
     reading: Annotated[
         str | None, typer.Option(help="How a preset reads the paper: text or published.", show_default="text")
     ] = None

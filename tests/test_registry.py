@@ -175,6 +175,7 @@ def with_rule_and_uplink(folder, small) -> Path:
     return toml
 
 
+@pytest.mark.slow
 def test_an_installed_package_brings_a_rule_and_an_uplink(package, command, small):
     toml = with_rule_and_uplink(package, small)
     command("run", toml, "--out", "one.sqlite")

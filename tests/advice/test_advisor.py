@@ -26,6 +26,7 @@ def test_where_a_fifth_of_the_clients_is_ten_times_slower_default_fedavg_is_beat
     assert advice.target.metric == "validation_loss"
 
 
+@pytest.mark.slow
 def test_finalists_have_the_same_seeds_none_of_which_the_search_used(found):
     advice, _ = found
     assert {advice.baseline, DEFAULT} < advice.finalists.keys()

@@ -311,6 +311,7 @@ def test_strategies_of_ones_own_are_compared_by_worker_processes(tmp_path, monke
         assert pooled.runs[label][0].sha256 == inline.runs[label][0].sha256
 
 
+@pytest.mark.slow
 def test_ctrl_c_stops_everything():
     def press(*news):
         raise KeyboardInterrupt

@@ -149,6 +149,7 @@ def two_opposed():
     return make
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("aggregate", ["delta_mean", "delta_sum", "mixing"])
 def test_a_run_ends_where_its_bias_says(two_opposed, aggregate):
     made = two_opposed(aggregate=aggregate)

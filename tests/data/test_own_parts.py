@@ -75,6 +75,7 @@ def test_they_are_read_from_toml_and_written_again():
     assert experiment.measure_heterogeneity().matches_claim
 
 
+@pytest.mark.slow
 def test_a_run_with_them_is_resumed_verified_and_reported(cli, toml, tmp_path):
     out = tmp_path / "run.sqlite"
     assert cli("run", toml, "--out", out).code == 0

@@ -74,6 +74,7 @@ def test_a_run_from_python_prepares_its_data_once(shops, count_calls):
     assert (len(prepared), len(drawn)) == (1, 1)
 
 
+@pytest.mark.slow
 def test_a_report_prepares_the_data_of_each_run_once(cli, shops, tmp_path, count_calls):
     experiment = af.presets.table(str(shops), target="y", client_column="shop", rounds=5)
     af.run(experiment, out=tmp_path / "run.sqlite")

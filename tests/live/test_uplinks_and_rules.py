@@ -44,6 +44,7 @@ STRATEGIES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("strategy", STRATEGIES.values(), ids=STRATEGIES)
 @pytest.mark.parametrize("seconds", [0.0, 4.0, 1e9])
 def test_it_replays_to_the_same_model_also_after_crashes_and_lost_memories(live_run, strategy, seconds):

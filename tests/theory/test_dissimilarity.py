@@ -29,6 +29,7 @@ def gradients(data, point):
     return np.array(found)
 
 
+@pytest.mark.slow
 @given(
     seed=st.integers(0, 9999),
     loss=st.sampled_from(["least_squares", "mse"]),

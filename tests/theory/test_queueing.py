@@ -323,6 +323,7 @@ def test_the_simulator_does_what_is_predicted(sampler):
     simulated_as_predicted(experiment(sampler, Exponential(mean=1.0)))
 
 
+@pytest.mark.slow
 def test_the_simulator_does_what_is_predicted_with_weights_and_transfers():
     weights = (4.0, 3.0, 2.0, 1.0, 1.0, 1.0, 1.0, 0.5)
     queued = Weighted(weights=weights, busy="queue")
@@ -331,6 +332,7 @@ def test_the_simulator_does_what_is_predicted_with_weights_and_transfers():
     simulated_as_predicted(experiment(Weighted(weights=weights), Exponential(mean=1.0), seed=2))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "compute", [LogNormal(median=1.0, sigma=1.0), Constant(value=1.0)], ids=["lognormal", "constant"]
 )
@@ -338,6 +340,7 @@ def test_with_idle_dispatch_only_the_means_matter(compute):
     simulated_as_predicted(experiment(UniformIdle(), compute, seed=3))
 
 
+@pytest.mark.slow
 def test_with_queues_durations_that_are_not_exponential_make_a_difference_and_it_is_said():
     planned = experiment(UniformAll(), Constant(value=1.0), seed=4)
     prediction = predicted_participation(planned)

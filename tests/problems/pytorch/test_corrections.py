@@ -38,6 +38,7 @@ def train(problem, work, correction=None):
     return problem.local_train_many(jobs)[0], int(done[0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("together", [True, False])
 def test_against_the_optimiser_of_torch(together):
     """SGD whose gradients have the correction added before each step, over rows in the order of the kernel."""

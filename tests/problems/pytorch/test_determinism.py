@@ -206,6 +206,7 @@ def test_patience_only_leaves_epochs_out(together, drops):
     assert np.array_equal(trained, one_by_one.local_train_many(plain))
 
 
+@pytest.mark.slow
 def test_patient_and_other_clients_in_one_call_do_not_see_each_other():
     problem, _ = patient_problem()
     assert problem.together

@@ -27,6 +27,7 @@ def test_a_page_needs_a_run(tmp_path):
         write_run_page(tmp_path, [])
 
 
+@pytest.mark.slow
 def test_the_command_writes_the_page_of_a_run(cli, small, tmp_path, read_page):
     run = af.run(small(), out=tmp_path / "run.sqlite")
     digest = run.sha256["params"]

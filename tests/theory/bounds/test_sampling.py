@@ -72,6 +72,7 @@ def test_order_sums_are_those_of_all_permutations(values, local_steps, data):
     assert gamma == pytest.approx(float(total), rel=1e-9, abs=1e-9)
 
 
+@pytest.mark.slow
 def test_the_order_bound_holds_and_is_never_tight():
     worst = 0.0
     for clients, steps in product(range(2, 25), range(1, 25)):

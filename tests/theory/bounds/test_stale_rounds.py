@@ -190,6 +190,7 @@ def test_r_bounds_the_exact_expectation(seed, step_factor):
     assert max(ratios) <= KEPT
 
 
+@pytest.mark.slow
 def test_far_beyond_the_step_r_does_fail():
     """The check has teeth: at 32 times the step some of the same problems break the bound, at the step itself none."""
     broken = {1: 0, 32: 0}

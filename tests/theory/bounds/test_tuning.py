@@ -27,6 +27,7 @@ def random_lemma(seed):
     return rates, {"contraction": z, "gain": v, "noise": noise, "start": start}, gains, abs(distance) < 1e-12
 
 
+@pytest.mark.slow
 @settings(derandomize=True, deadline=None, max_examples=300)
 @given(seeds)
 def test_the_corrected_lemma_is_never_broken_and_is_tight(seed):

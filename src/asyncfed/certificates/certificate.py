@@ -169,16 +169,18 @@ def problem_of(run: RecordedRun) -> Certifiable:
     return certifiable_problem(given)
 
 
-def with_theory_rate(experiment: Experiment, problem: Problem | None = None) -> tuple[Experiment, Guarantee]:
+def with_theory_rate(
+    experiment: Experiment, problem: Problem | None = None, constants: Constants | None = None
+) -> tuple[Experiment, Guarantee]:
     """The experiment at the constant rate a theorem that covers its rule advises, and that theorem.
 
-    `problem` is what the experiment describes, if it was built already.
+    `problem` is what the experiment describes and `constants` are its own, if they are known already.
     """
     strategy = experiment.strategy
     steady = with_changes(experiment, strategy=with_changes(strategy, schedule=ConstantRate()))
     learnt = certifiable_problem(steady.problem() if problem is None else problem)
     setting = setting_of(steady, learnt.num_examples)
-    found = guarantees(setting, constants_of(steady, learnt), np.arange(1))
+    found = guarantees(setting, constants_of(steady, learnt) if constants is None else constants, np.arange(1))
     best = admissible(found)
     if best is None or best.advised_rate is None:
         reasons = ". ".join(f"{g.name}: {g.missing[0]}" for g in found if g.name in ("R*", "R-conv", "P", "M"))

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from asyncfed.certificates import Certificate
+    from asyncfed.problems.protocol import Problem
     from asyncfed.reproduce.verdicts import Finding
 
 PAPER_STRATEGIES = "afl,afl_mixing,afl_delta_mean,sync"
@@ -115,11 +116,13 @@ def certify(
     The argument may also be a run's file.
     """
     from asyncfed import api, certificates
+    from asyncfed.certificates.covered_settings import advise_settings
     from asyncfed.certificates.paper_setting import paper_sentence
-    from asyncfed.report.terminal.certificate_text import certificate_text, client_influence_text
+    from asyncfed.report.terminal.certificate_text import advice_text, certificate_text, client_influence_text
     from asyncfed.report.terminal.progress import counting_bar
 
     certificate: Certificate
+    problem: Problem | None = None
     if options.experiment is not None and options.experiment.endswith(".sqlite"):
         certificate = api.load(Path(options.experiment)).certificate()
     else:
@@ -132,6 +135,8 @@ def certify(
     console.print(client_influence_text(certificate.client_influence))
     if certificate.runs:
         save_figure(certificate.plot(), out_dir / f"{certificate.name}.png")
+    if not certificate.applying:
+        console.print(advice_text(advise_settings(certificate.experiment, problem)), soft_wrap=True)
     raise typer.Exit(0 if certificate.ok else 1)
 
 

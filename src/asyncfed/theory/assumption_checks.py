@@ -105,11 +105,11 @@ def _paper_step(setting: Setting, constants: Constants) -> AssumptionCheck:
     factors = {word: _excess(setting, smoothness, setting.round_size, local) for word, local in readings}
     averaged = {word: _excess(setting, smoothness, 1, local) for word, local in readings}
     worst = max(factors.values())
-    parts = [f"{factors[word]:.4g}x with I = {local} {word}" for word, local in readings]
-    also = " / ".join(f"{factor:.3g}x" + (", met" if factor <= 1 else "") for factor in averaged.values())
+    parts = [f"{_against_limit(factors[word])} with I = {local} {word}" for word, local in readings]
     if worst <= 1:
-        return AssumptionCheck(question, "yes", f"met: the rate is {' / '.join(parts)} of the limit", worst)
-    words = f"missed by {' / '.join(parts)} (read for a server that averages: {also})"
+        return AssumptionCheck(question, "yes", " / ".join(parts), worst)
+    also = " / ".join(map(_against_limit, averaged.values()))
+    words = f"{' / '.join(parts)} (read for a server that averages: {also})"
     if setting.decay_over_rounds:
         first = met_from_round(
             base_learning_rate=setting.learning_rate,
@@ -119,6 +119,15 @@ def _paper_step(setting: Setting, constants: Constants) -> AssumptionCheck:
         )
         words += f"; with 1/sqrt(round) it is met from round {first:,}"
     return AssumptionCheck(question, "no", words, worst)
+
+
+def _against_limit(factor: float) -> str:
+    """A step as a multiple of the largest one allowed.
+
+    >>> _against_limit(0.05), _against_limit(24.4747)
+    ('met, 0.05x the limit', 'missed by 24.47x')
+    """
+    return f"met, {factor:.3g}x the limit" if factor <= 1 else f"missed by {factor:.4g}x"
 
 
 def _excess(setting: Setting, smoothness: float, cohort_size: int, local_steps: int) -> float:

@@ -14,6 +14,7 @@ from rich.text import Text
 if TYPE_CHECKING:
     from asyncfed.certificates import Certificate
     from asyncfed.certificates.client_influence import ClientInfluence
+    from asyncfed.certificates.covered_settings import Advice
     from asyncfed.certificates.measurements import MeasuredRun
     from asyncfed.engine.trajectory import Trajectory
     from asyncfed.theory.guarantee import Guarantee
@@ -126,6 +127,13 @@ def _end(g: Guarantee) -> str:
 
 def _number(value: float) -> str:
     return f"{value:.4g}" if value < 1e290 else "beyond all bounds"
+
+
+def advice_text(advice: Advice | None) -> Text:
+    """What to change so that a theorem covers the experiment; after a certificate in which none does."""
+    if advice is None:
+        return Text("To be covered: nothing that was tried makes a theorem apply to this experiment.")
+    return Text(f"To be covered (by {advice.theorem}), run it with: {advice.options}")
 
 
 def client_influence_text(influence: ClientInfluence) -> Group:

@@ -5,6 +5,8 @@ from tests.advice.conftest import make_short, small_experiment
 
 import asyncfed as af
 
+pytest.importorskip("optuna", reason="the extra `advise` is not installed")
+
 
 @pytest.fixture
 def advised(cli, tmp_path, monkeypatch):

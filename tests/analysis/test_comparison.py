@@ -219,9 +219,9 @@ def test_a_diverged_run_is_a_result():
     assert np.isfinite(comparison.target)
 
 
-def test_the_metric_is_the_validation_loss_where_rows_are_held_out():
+def test_the_metric_is_the_objective_unless_another_is_named():
     experiment = replace(brief(), holdout=Holdout())
-    comparison = compare(experiment, strategies(), [0], workers=1)
+    comparison = compare(experiment, strategies(), [0], workers=1, metric="validation_loss")
     assert comparison.metric == "validation_loss"
     assert {"test_loss", "objective"} <= set(comparison.measured)
     assert compare(experiment, strategies("afl"), [0], workers=1, metric="distance").metric == "distance"

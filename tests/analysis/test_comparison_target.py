@@ -28,7 +28,8 @@ def test_what_is_not_a_number_is_left_out():
 
 def test_the_usual_metric():
     assert choose_metric(("round", "objective"), None) == "objective"
-    assert choose_metric(("objective", "validation_loss"), None) == "validation_loss"
+    assert choose_metric(("objective", "validation_loss"), None) == "objective"
+    assert choose_metric(("objective", "validation_loss"), "validation_loss") == "validation_loss"
 
 
 def test_the_number_of_a_round_is_no_metric():

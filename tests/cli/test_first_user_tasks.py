@@ -70,7 +70,7 @@ def test_a_table_of_ones_own(cli, tmp_path):
 def test_strategies_compared_on_ones_own_table(cli, tmp_path):
     done = cli("compare", *TABLE, "--strategies", "scaffold_async,fedavg", "--seeds", 2, "--workers", 1)
     assert (done.code, done.err) == (0, "")
-    assert re.search(r"shops: cost of 95 % of the progress \(validation loss ≤ [\d.,]+\), 2 seeds", done.out)
+    assert re.search(r"shops: cost of 95 % of the progress \(objective ≤ [\d.,]+\), 2 seeds", done.out)
     for strategy in ("scaffold_async", "fedavg"):
         assert re.search(rf"^{strategy} .*\d", done.raw, re.MULTILINE)
     assert "baseline" in done.out

@@ -163,8 +163,8 @@ def compare(
         strategies: what is compared, by a name of your choice; at least one. Your own strategies must be defined in a
             module if there is more than one worker.
         seeds: whole numbers ≥ 0, each once; at least two for confidence intervals.
-        metric: what is compared, such as `validation_loss`, `test_accuracy` or `objective` (default: `validation_loss`
-            where rows are held out, else `objective`). Accuracies are to rise, everything else is to fall.
+        metric: what is compared, such as `validation_loss`, `test_accuracy` or `objective` (default: `objective`).
+            Accuracies are to rise, everything else is to fall.
         target: the value of the metric to reach, above 0; an accuracy is at most 1 (default: 95 % of the way from the
             start to the best value of any strategy, seed by seed; see `Comparison.targets`).
         prepared: the experiment's data, for its own seed, if `experiment.prepare_data()` has prepared them already.

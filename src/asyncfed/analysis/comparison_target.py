@@ -18,7 +18,9 @@ NO_METRICS = frozenset({"updates", "version", "round", "elapsed"})
 
 
 def choose_metric(measured: Collection[str], metric: str | None) -> str:
-    """The metric that was asked for, or else the loss on validation rows if some are held out, or the objective.
+    """The metric that was asked for, or else the objective: what the strategies minimise.
+
+    On few validation rows, the best of many runs is partly luck, and a target that comes from it too.
 
     Args:
         measured: what is measured at each evaluation.
@@ -28,8 +30,7 @@ def choose_metric(measured: Collection[str], metric: str | None) -> str:
         ConfigError: nothing of this name is measured.
     """
     known = [name for name in measured if name not in NO_METRICS]
-    if metric is None:
-        metric = "validation_loss" if "validation_loss" in known else "objective"
+    metric = "objective" if metric is None else metric
     if metric not in known:
         held_out = " Hold rows out for it." if metric.startswith(("validation", "test")) else ""
         raise ConfigError(f'There is no metric "{metric}". {did_you_mean(metric, known)}{held_out}')

@@ -44,7 +44,7 @@ def compare(
         str | None,
         typer.Option(
             help="What is compared: validation_loss, test_loss, objective, test_accuracy, ...",
-            show_default="validation_loss where rows are held out, else objective",
+            show_default="objective",
         ),
     ] = None,
     target_loss: Annotated[float | None, typer.Option(help="The loss to reach.", show_default=PROGRESS)] = None,

@@ -105,7 +105,7 @@ class ExperimentOptions:
             table = self._table_source()
             if table is not None:
                 unchanged, data, problem = self._table(table)
-                chosen = self._change(unchanged)
+                chosen = self._change(unchanged, is_table=True)
             else:
                 chosen = self._change(self._preset())
                 data = chosen.prepare_data()
@@ -161,17 +161,18 @@ class ExperimentOptions:
             )
         return None
 
-    def _change(self, chosen: Experiment) -> Experiment:
+    def _change(self, chosen: Experiment, is_table: bool = False) -> Experiment:
         """The experiment with other delays, rounds, seed and settings."""
         from asyncfed.core.record import replace
         from asyncfed.experiment import changed
-        from asyncfed.presets import delays_named
+        from asyncfed.presets import delays_named, table_delays
 
         changes = {
             key: value for key, value in {"seed": self.seed, "budget.rounds": self.rounds}.items() if value is not None
         } | dict(map(parse_setting, self.settings or []))
         if self.delays is not None:
-            chosen = replace(chosen, delays=delays_named(self.delays))
+            named = delays_named(self.delays)
+            chosen = replace(chosen, delays=table_delays(named) if is_table else named)
         return changed(chosen, changes) if changes else chosen
 
     def _preset(self) -> Experiment:

@@ -3,6 +3,7 @@
 from asyncfed.presets.named_delays import DELAYS, delays_named
 from asyncfed.presets.named_strategies import STRATEGIES, Rate, strategy_like, strategy_named
 from asyncfed.presets.paper_experiments import PRESETS, Reading, preset, regression, svm
+from asyncfed.presets.table_defaults import default_delays as table_delays
 from asyncfed.presets.table_experiments import BUILT_IN, PROBLEMS, PreparedTable, prepare_table, table, table_name
 
 __all__ = [
@@ -22,5 +23,6 @@ __all__ = [
     "strategy_named",
     "svm",
     "table",
+    "table_delays",
     "table_name",
 ]

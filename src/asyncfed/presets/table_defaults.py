@@ -7,6 +7,7 @@ from math import ceil
 from asyncfed.core.errors import ConfigError
 from asyncfed.core.types import Budget, Schedule, Work
 from asyncfed.data import PreparedData
+from asyncfed.delays import DelayDescription, PerWork, stragglers
 from asyncfed.engine.evaluation import Evaluation
 from asyncfed.engine.stopping import Stopping
 from asyncfed.presets.named_strategies import strategy_named
@@ -78,6 +79,20 @@ def _schedule(model: ProblemDescription) -> Schedule:
 
 def _has_kink(model: ProblemDescription) -> bool:
     return isinstance(model, LinearModel) and model.loss == "hinge"
+
+
+def default_delays(of_a_ticket: DelayDescription | None = None) -> DelayDescription:
+    """How long tickets take: these delays, or those of stragglers, for a ticket of `LOCAL_STEPS` steps.
+
+    Plain `Delays` are those of a pass over a client's data, of which a small client makes many in so many steps.
+
+    Args:
+        of_a_ticket: how long a ticket of the default local work takes; None for stragglers.
+
+    Returns:
+        The delays; a ticket with more steps takes longer in proportion.
+    """
+    return PerWork(delays=stragglers() if of_a_ticket is None else of_a_ticket, steps=LOCAL_STEPS)
 
 
 def default_evaluation(strategy: Strategy, data: PreparedData) -> Evaluation:

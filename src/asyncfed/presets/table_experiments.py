@@ -22,11 +22,12 @@ from asyncfed.data import (
     TargetKind,
     column_names,
 )
-from asyncfed.delays import DelayDescription, stragglers
+from asyncfed.delays import DelayDescription
 from asyncfed.experiment import Experiment, changed
 from asyncfed.presets.table_defaults import (
     STRATEGY,
     default_budget,
+    default_delays,
     default_evaluation,
     default_penalty,
     default_stopping,
@@ -122,7 +123,7 @@ def prepare_table(
         num_clients: how many clients rows are assigned to, 10 if None; leave it out with a `client_column`.
         rounds: how many rounds at most, 1 or more; None for so many that the run converges before.
         seed: of everything random.
-        delays: the clock; None for stragglers.
+        delays: the clock; None for stragglers, a ticket of the default local work taking 1 s, or 10 s.
         settings: dotted keys set anew before the data are prepared, such as `{"data.ignore": ["id"]}`.
 
     Returns:
@@ -143,7 +144,7 @@ def prepare_table(
         data=chosen,
         holdout=Holdout(),
         model=PROBLEMS[problem],
-        delays=stragglers() if delays is None else delays,
+        delays=default_delays() if delays is None else delays,
         budget=default_budget() if rounds is None else Budget(rounds=rounds),
     )
     # What is about strategy, stopping and evaluation waits until they are known, which needs the data.

@@ -20,12 +20,12 @@ def line(axes, label):
 def test_four_panels_show_the_runs_numbers(make_run):
     figure = draw_run(make_run())
     shown = panels(figure)
-    assert list(shown) == ["Loss per round", "Loss on the clock", "Staleness of merged updates", "Participation"]
+    assert list(shown) == ["Loss per round", "Loss over time", "Staleness of merged updates", "Participation"]
     losses = shown["Loss per round"]
     assert losses.get_yscale() == "log"
     assert line(losses, "objective").get_xydata().tolist() == [[0, 9], [1, 3], [2, 1]]
     assert line(losses, "pooled loss").get_ydata() == pytest.approx([9.9, 3.3, 1.1])
-    assert shown["Loss on the clock"].lines[0].get_xdata().tolist() == [0, 2, 4]
+    assert shown["Loss over time"].lines[0].get_xdata().tolist() == [0, 2, 4]
     assert line(shown["Staleness of merged updates"], "largest").get_ydata().tolist() == [3, 3]
     assert [bar.get_height() for bar in shown["Participation"].patches] == [0, 1, 2, 3]
     assert all(axes.get_xlabel() and axes.get_ylabel() for axes in shown.values())
@@ -81,7 +81,7 @@ def test_held_out_rows_and_accuracies_are_drawn_and_the_kept_model_is_marked(mak
     shown = panels(draw_run(made))
     assert line(shown["Loss per round"], "validation").get_ydata().tolist() == [9, 2, 4]
     assert line(shown["Loss per round"], "model kept").get_xdata() == [1, 1]
-    assert line(shown["Loss on the clock"], "model kept").get_xdata() == [2, 2]
+    assert line(shown["Loss over time"], "model kept").get_xdata() == [2, 2]
     accuracy = shown["Accuracy per round"]
     assert line(accuracy, "test").get_ydata().tolist() == [0.0, 0.7, 0.6]
     assert 0.4 < accuracy.get_ylim()[0] < 0.6  # the first model is not what the axis is for

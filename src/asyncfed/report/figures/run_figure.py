@@ -22,7 +22,7 @@ ACCURACIES = {"accuracy": "training", "validation_accuracy": "validation", "test
 
 
 def draw_run(run: ReportedRun) -> Figure:
-    """Losses per round and on the clock, staleness and participation; and accuracies, if they were measured."""
+    """Losses per round and over time, staleness and participation; and accuracies, if they were measured."""
     has_accuracy = any(name in run.evaluations for name in ACCURACIES)
     figure = axes_style.new_figure(WIDE_PAGE if has_accuracy else axes_style.FULL_PAGE)
     panels = figure.subplots(2, 3 if has_accuracy else 2)
@@ -31,7 +31,7 @@ def draw_run(run: ReportedRun) -> Figure:
     _draw_clock(panels[0, 1], run, clock)
     if has_accuracy:
         _draw_accuracies(panels[0, 2], run, "round", "Accuracy per round", "round")
-        _draw_accuracies(panels[1, 2], run, "elapsed", "Accuracy on the clock", clock)
+        _draw_accuracies(panels[1, 2], run, "elapsed", "Accuracy over time", clock)
     _draw_staleness(panels[1, 0], run.rounds)
     _draw_participation(panels[1, 1], run.participation())
     experiment = run.header["experiment"]
@@ -77,7 +77,7 @@ def _draw_clock(axes: Axes, run: ReportedRun, clock: str) -> None:
             shown.append(values)
             style = axes_style.line_style(place)
             axes.plot(elapsed, values, drawstyle="steps-post", **style, **_dots(values), label=label)
-    axes_style.format_axes(axes, "Loss on the clock", clock, "objective" if len(shown) == 1 else "loss")
+    axes_style.format_axes(axes, "Loss over time", clock, "objective" if len(shown) == 1 else "loss")
     axes_style.set_loss_scale(axes, np.concatenate(shown))
     _mark_kept(axes, run, "elapsed")
 

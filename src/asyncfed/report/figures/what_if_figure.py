@@ -12,7 +12,7 @@ from asyncfed.report.figures import axes_style
 
 
 def draw_what_if(runs: Mapping[str, ReportedRun]) -> Figure:
-    """Two panels: the objective on the clock, and per merged update."""
+    """Two panels: the objective over time, and per merged update."""
     figure = axes_style.new_figure((axes_style.FULL_PAGE[0], 4.2))
     clock, updates = figure.subplots(1, 2, sharey=True)
     for position, (label, run) in enumerate(runs.items()):

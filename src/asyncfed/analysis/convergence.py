@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
+
+from asyncfed.analysis.protocols import ReportedRun
 
 SMALL_SHARE = 0.005
 """Of all its progress: a run that gained more than this in its last tenth is still falling."""
@@ -13,19 +15,6 @@ FEWEST = 10
 """Measurements, below which nothing is said."""
 
 DONE = ("converged", "stopped early", "the target")
-
-
-class MeasuredRun(Protocol):
-    """A run, as its journal records it."""
-
-    @property
-    def header(self) -> dict[str, Any]: ...
-    @property
-    def verdict(self) -> str: ...
-    @property
-    def reason(self) -> str: ...
-    @property
-    def evaluations(self) -> dict[str, np.ndarray]: ...
 
 
 class Convergence(NamedTuple):
@@ -40,7 +29,7 @@ class Convergence(NamedTuple):
     words: str
 
 
-def judge_convergence(run: MeasuredRun) -> Convergence:
+def judge_convergence(run: ReportedRun) -> Convergence:
     """Whether the run had converged: because it ended by itself, or because its last tenth gained next to nothing.
 
     Args:

@@ -25,6 +25,13 @@ def test_they_cover_the_truth_as_often_as_they_say():
     assert 0.9 < ((low <= 1.0) & (high >= 1.0)).mean() < 0.98
 
 
+@pytest.mark.parametrize("rows", [2, 3, 6, 15])
+def test_few_rows_are_not_taken_for_many(rows):
+    values = np.random.default_rng(rows).normal(1.0, size=400 * rows)
+    low, high = mean_intervals(values, np.arange(0, 400 * rows + 1, rows), seed=3)
+    assert 0.92 < ((low <= 1.0) & (high >= 1.0)).mean() <= 1.0
+
+
 def test_the_same_rows_have_the_same_interval():
     values, offsets = np.arange(20.0), np.array([0, 8, 20])
     once, twice = mean_intervals(values, offsets, 4), mean_intervals(values, offsets, 4)

@@ -220,3 +220,8 @@ def test_a_run_watches_for_overfitting(small, tmp_path):
     assert af.verify(path).ok
     with pytest.raises(ConfigError, match=r'overfit_metric is "validation_loss", which needs a \[holdout\]'):
         af.run(af.replace(experiment, holdout=None))
+
+
+def test_an_unknown_error_proves_nothing():
+    rows = [(3.0, 1.0, float("nan")), (2.0, 5.0, float("nan")), (1.0, 6.0, float("nan"))]
+    assert walk(OVERFIT, rows) == (None, 2)

@@ -40,3 +40,10 @@ def test_a_single_row_has_the_pooled_variance():
 
 def test_without_rows_there_is_no_error():
     assert np.isnan(standard_error(RowLosses(np.empty(0), np.array([0, 0]))))
+
+
+def test_clients_of_one_row_each_do_not_seem_certain():
+    losses = np.random.default_rng(0).exponential(size=50)
+    rows = RowLosses(losses, np.arange(51))
+    assert standard_error(rows) == pytest.approx(losses.std(ddof=1) / np.sqrt(50))
+    assert np.isnan(standard_error(RowLosses(losses[:1], np.array([0, 1]))))

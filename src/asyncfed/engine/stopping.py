@@ -158,6 +158,7 @@ class StoppingMonitor:
         loss = metrics[rules.overfit_metric]
         if loss < self._lowest:
             error = metrics[f"{rules.overfit_metric}_error"]
+            error = error if isfinite(error) else inf  # of a single row it is not known: nothing is proven by that
             self._lowest, self._lowest_error, self._lowest_round = loss, error, round
         self._above = self._above + 1 if loss > self._lowest + self._lowest_error else 0
         if rules.patience is None or self._above < rules.patience:

@@ -35,10 +35,13 @@ def standard_error(rows: RowLosses) -> float:
         (1/K) √(Σ_c s_c² / n_c)
 
     over the K clients that have rows, s_c² the variance of a client's row losses; where a client has a single row, the
-    variance pooled over all clients.
+    variance pooled over all clients; where all have, that of all rows, which no client's mean can be taken from.
+    NaN for a single row in all.
 
     >>> standard_error(RowLosses(np.array([1.0, 3.0, 2.0, 2.0]), np.array([0, 2, 4])))
     0.5
+    >>> standard_error(RowLosses(np.array([1.0, 3.0]), np.array([0, 1, 2])))
+    1.0
     """
     sizes = np.diff(rows.offsets)
     owner = np.repeat(np.arange(len(sizes)), sizes)
@@ -46,7 +49,10 @@ def standard_error(rows: RowLosses) -> float:
     means = np.bincount(owner, rows.loss, len(sizes)) / some
     squares = np.bincount(owner, (rows.loss - means[owner]) ** 2, len(sizes))
     freedom = np.maximum(sizes - 1, 0)
-    pooled = float(squares.sum()) / max(int(freedom.sum()), 1)
+    if freedom.any():
+        pooled = float(squares.sum()) / int(freedom.sum())
+    else:
+        pooled = float(rows.loss.var(ddof=1)) if len(rows.loss) > 1 else float("nan")
     variances = np.where(freedom > 0, squares / np.maximum(freedom, 1), pooled)
     clients = int((sizes > 0).sum())
     if not clients:

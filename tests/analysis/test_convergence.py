@@ -33,6 +33,11 @@ def test_a_run_that_was_still_falling_has_not_and_says_what_to_do():
     )
 
 
+def test_a_run_that_rose_after_its_best_has_not_although_it_settled_since():
+    found = judge_convergence(run_of(SETTLED, "not converged: objective rose to 1 after its best, 0.5 in round 3."))
+    assert found == (False, "not converged: objective rose to 1 after its best, 0.5 in round 3.")
+
+
 def test_a_run_that_had_settled_has_converged():
     assert judge_convergence(run_of(SETTLED)).ok
 

@@ -225,3 +225,17 @@ def test_a_run_watches_for_overfitting(small, tmp_path):
 def test_an_unknown_error_proves_nothing():
     rows = [(3.0, 1.0, float("nan")), (2.0, 5.0, float("nan")), (1.0, 6.0, float("nan"))]
     assert walk(OVERFIT, rows) == (None, 2)
+
+
+def test_what_rises_after_its_best_has_not_converged():
+    rules = Stopping(metric="objective", patience=3, min_progress=1e-5, keep="best")
+    for last, words in (
+        (1.4, "not converged: objective rose to 1.4 after its best, 1 in round 1. "),
+        (1.01, "converged: "),
+    ):
+        monitor = StoppingMonitor(rules)
+        reasons = [
+            monitor.reason({"objective": value}, round) for round, value in enumerate((5.0, 1.0, 1.2, 1.3, last))
+        ]
+        assert reasons[:-1] == [None] * 4
+        assert reasons[-1].startswith(words)

@@ -184,3 +184,10 @@ def test_limits_that_allow_nothing_are_refused(name):
 def test_negative_limits_are_refused(name):
     with pytest.raises(ConfigError, match=f"limits.{name} is -1; it must be zero or positive"):
         Limits(**{name: -1})
+
+
+def test_a_model_of_millions_may_change_by_millions():
+    assert Limits.for_targets(np.array([-5e6, 2.0]), ticket_seconds=9.0) == Limits(largest_norm=5e9, ticket_seconds=9.0)
+    assert (
+        Limits.for_targets(np.array([1.0])) == Limits.for_targets(None) == Limits.for_targets(np.empty(0)) == Limits()
+    )

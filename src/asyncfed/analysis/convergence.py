@@ -15,6 +15,7 @@ FEWEST = 10
 """Measurements, below which nothing is said."""
 
 DONE = ("converged", "stopped early", "the target")
+NOT_DONE = "not converged"
 
 
 class Convergence(NamedTuple):
@@ -42,6 +43,8 @@ def judge_convergence(run: ReportedRun) -> Convergence:
         return Convergence(False, f"the run did not end well ({run.verdict})")
     if run.reason.startswith(DONE) or "the target of" in run.reason:
         return Convergence(True, run.reason)
+    if run.reason.startswith(NOT_DONE):
+        return Convergence(False, run.reason)
     stopping = run.header["experiment"].get("stopping") or {}
     metric = stopping.get("metric", "objective")
     values = np.asarray(run.evaluations.get(metric, ()), np.float64)

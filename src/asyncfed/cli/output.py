@@ -87,5 +87,6 @@ def exit_by_verdict(run: Run) -> None:
         print_stopped(f"stopped; `asyncfed resume {run.path}` continues")
         raise typer.Exit(130)
     if run.verdict != "finished":
-        complaints.print(f"[red]{run.verdict}[/]: {escape(run.reason)}. {escape(run.advice)}", highlight=False)
+        reason = run.reason.removeprefix(f"{run.verdict}: ")
+        complaints.print(f"[red]{run.verdict}[/]: {escape(reason)}. {escape(run.advice)}", highlight=False)
         raise typer.Exit(1)

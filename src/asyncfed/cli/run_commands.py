@@ -116,7 +116,7 @@ def live(
             engine=LocalEngine(slow=tuple(parse_slow(text) for text in slow or []), task_seconds=task_seconds),
             out=file,
             prepared=data,
-            limits=Limits(ticket_seconds=ticket_seconds),
+            limits=Limits.for_targets(data.clients.y, ticket_seconds),
             power_safe=power_safe,
             threads=threads,
             watch=watch,

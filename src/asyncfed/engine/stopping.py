@@ -15,6 +15,10 @@ def rises(metric: str) -> bool:
     return metric.endswith("accuracy")
 
 
+RISEN = 0.05
+"""Of all progress: a metric that is above its best by more has not settled there; it oscillates, or rises."""
+
+
 class Stopping(Config):
     """Rules that end a run before its budget does; whichever is met first. At least one must be set.
 
@@ -142,6 +146,12 @@ class StoppingMonitor:
             return f"{rules.metric} is {value:.4g}: the target of {rules.target:g} is reached"
         overfit = self._overfit(metrics, round)
         if rules.patience is not None and self._without >= rules.patience:
+            if cost - self._best > RISEN * (self._first - self._best) and rules.min_progress:
+                best = f"{rules.cost_of(self._best):.4g} in round {self._best_round}"
+                return (
+                    f"not converged: {rules.metric} rose to {value:.4g} after its best, {best}. Where clients differ much, "
+                    "less local work helps: --set strategy.work.steps=4, or a smaller rate (--lr)"
+                )
             if not rules.min_progress:
                 words = f"stopped early: {rules.metric} has not improved in {self._without} evaluations"
             else:

@@ -52,6 +52,23 @@ class Limits(Config):
     faults: int = 3
     ticket_seconds: float | None = 600.0
 
+    @classmethod
+    def for_targets(cls, targets: np.ndarray | None, ticket_seconds: float | None = 600.0) -> Limits:
+        """Limits for a problem with these targets: a linear model of millions is itself made of millions.
+
+        Args:
+            targets: what is predicted, in the unit of the model; None if that is not known.
+            ticket_seconds: as above.
+
+        Returns:
+            The limits; `largest_norm` is 1,000 times the largest target, where that is above its default.
+
+        >>> Limits.for_targets(np.array([-5e6, 2.0])).largest_norm
+        5000000000.0
+        """
+        largest = 0.0 if targets is None or not len(targets) else float(np.abs(targets).max())
+        return cls(largest_norm=max(cls().largest_norm, 1e3 * largest), ticket_seconds=ticket_seconds)
+
     def __post_init__(self) -> None:
         for name in ("largest_norm", "times_median", "median_of", "faults", "ticket_seconds"):
             value = getattr(self, name)

@@ -83,7 +83,7 @@ def run_live(
     live = {
         "engine": to_plain(engine),
         "absent": list(engine.absent(problem.num_clients)),
-        "limits": to_plain(limits or Limits()),
+        "limits": to_plain(limits or Limits.for_targets(getattr(problem, "y", None))),
         "saving": to_plain(checkpoints or CheckpointPolicy()),
         "power_safe": power_safe,
     }

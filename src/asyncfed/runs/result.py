@@ -80,7 +80,8 @@ class RecordedRun:
         return {
             "diverged": "Try a smaller strategy.work.learning_rate, fewer local epochs, or another aggregate: mixing "
             "and latest never diverge from staleness, sums and averages of deltas do.",
-            "starved": "Check churn and dropout: somebody must be there to work.",
+            "starved": "Somebody must be there to work: check churn and dropout, and in a live run the replies that "
+            "were refused (`asyncfed export RUN events.csv --table events`).",
         }.get(self.verdict, "")
 
     @property

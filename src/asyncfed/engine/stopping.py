@@ -149,8 +149,8 @@ class StoppingMonitor:
             if cost - self._best > RISEN * (self._first - self._best) and rules.min_progress:
                 best = f"{rules.cost_of(self._best):.4g} in round {self._best_round}"
                 return (
-                    f"not converged: {rules.metric} rose to {value:.4g} after its best, {best}. Where clients differ much, "
-                    "less local work helps: --set strategy.work.steps=4, or a smaller rate (--lr)"
+                    f"not converged: {rules.metric} rose to {value:.4g} after its best, {best}. Where clients differ "
+                    "much, less local work helps: --set strategy.work.steps=4, or a smaller rate (--lr)"
                 )
             if not rules.min_progress:
                 words = f"stopped early: {rules.metric} has not improved in {self._without} evaluations"

@@ -57,6 +57,8 @@ def test_comparison_rows(comparison):
     assert rows["late"][2] == "2, 1 never"
     assert rows["late"][-1] == "1, 1 seed left out"
     assert rows["wild"][1:] == ["DIVERGED", "never", "never", "never", "never", "target never reached"]
+    # the target was reached, only not by the baseline
+    assert comparison_row(comparison, "slow", "wild")[-1] == "no seed where both reached it"
 
 
 def test_some_diverged_runs_are_counted(comparison):

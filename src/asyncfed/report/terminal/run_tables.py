@@ -103,10 +103,10 @@ def comparison_table(comparison: ReportedComparison, baseline: str) -> Table:
     table = Table(title=title, caption=caption, title_justify="left", caption_justify="left", **TIGHT)
     table.add_column("strategy", style="bold", no_wrap=True)
     for metric in shown_metrics(comparison):
-        table.add_column(f"final\n{metric.replace('_', ' ')}", justify="right")
+        table.add_column(f"final\n{metric.replace('_', ' ')}", justify="right", overflow="fold")
     for axis in AXES:
         table.add_column(COLUMNS[axis], justify="right")
-    table.add_column("x faster", justify="right")
+    table.add_column("x faster", justify="right", overflow="fold")
     for label in comparison.labels:
         table.add_row(*comparison_row(comparison, label, baseline))
     return table
@@ -127,6 +127,8 @@ def _times_faster(comparison: ReportedComparison, label: str, baseline: str) -> 
     costs = [comparison.time_to_target(name, "elapsed") for name in (label, baseline)]
     if not ratio.n and np.isfinite(costs).all(axis=0).any():
         return "–"  # the target was reached at no cost
+    if not ratio.n and np.isfinite(costs[0]).any():
+        return "no seed where both reached it"
     return describe_ratio(ratio)
 
 

@@ -2,9 +2,10 @@
 
     python -m benchmarks.advise_grid stragglers --out-dir runs/advise_grid
 
-All points of the grid are simulated with one held-out seed for three times as long as the recommended settings need;
-the best of them are then simulated over the whole budget with all held-out seeds, and so are the recommended settings.
-Held-out seeds are neither those of the search nor those of its finalists. What was simulated is kept in the folder.
+All points of the grid are simulated with one seed, for three times as long as the recommended settings need. Then the
+best are raced: fewer of them with more seeds, see RACE. The one that is best at the end, and the recommended settings,
+are simulated over the whole budget with seeds that neither the search nor the race has seen, so that neither has been
+chosen by them. What was simulated is kept in the folder.
 """
 
 from __future__ import annotations
@@ -18,16 +19,22 @@ import numpy as np
 import asyncfed as af
 from asyncfed.advice.advisor import STRATEGIES
 from asyncfed.advice.cached_trials import TrialCache, TrialRunner, open_trial_pool
-from asyncfed.advice.scoring import score
+from asyncfed.advice.scoring import AXIS_OF, cost_of_target, score
 from asyncfed.advice.search_space import search_space
 from asyncfed.analysis.statistics import geometric_interval
 from asyncfed.core.record import to_json
 from asyncfed.presets import delays_named, strategy_like
 from asyncfed.runs.cores import usable_cores
 
-FIRST_SEED = 2000
+FIRST_RACE_SEED = 2000
+FIRST_SEED = 3000
+"""Far from the seeds of the search, of its race and of its finalists."""
+
 LONGER = 3.0
-KEPT = 24
+RACE = ((400, 3), (100, 12), (24, 48))
+"""After one seed for every point: how many of the best go on, and with how many seeds."""
+
+SHOWN = 5
 
 
 def heavy_federation(delays: str) -> af.Experiment:
@@ -49,7 +56,7 @@ def main() -> None:
     parser.add_argument("problem", choices=["stragglers", "heavy_tailed", "flights"])
     parser.add_argument("--out-dir", type=Path, default=Path("runs/advise_grid"))
     parser.add_argument("--strategies", default=",".join(STRATEGIES))
-    parser.add_argument("--seeds", type=int, default=8)
+    parser.add_argument("--seeds", type=int, default=64)
     parser.add_argument("--workers", type=int, default=usable_cores())
     parser.add_argument("--progress", type=float, default=0.95)
     given = parser.parse_args()
@@ -69,7 +76,6 @@ def main() -> None:
         out_dir=folder,
     )
     print(advice)
-    seeds = range(FIRST_SEED, FIRST_SEED + given.seeds)
     experiment = af.replace(advice.experiment, stopping=None)
     spaces = [
         search_space(name, strategy_like(name, experiment.strategy, "same"), problem.num_examples) for name in names
@@ -83,36 +89,44 @@ def main() -> None:
     recommended = advice.finalists[advice.winner].strategy
     grid[to_json(recommended)] = recommended
     short = min(advice.budget, LONGER * float(np.mean(advice.costs(advice.winner, "elapsed"))))
-    print(f"{len(grid)} points, {short:.4g} virtual seconds each, then {KEPT} over {advice.budget:.4g}")
+    print(f"{len(grid)} points, {short:.4g} virtual seconds each; the race goes on with {RACE}")
     with open_trial_pool(given.workers, problem) as pool:
         runner = TrialRunner(TrialCache(folder / "grid", problem.fingerprint()), pool, len(grid))
 
-        def scores(points, budget, over):
-            """The score of each point over these seeds."""
+        def simulate(points, budget, seeds):
+            """The runs of each point, one for each seed."""
             wanted = [
                 af.replace(experiment, strategy=grid[point], seed=seed, budget=af.Budget(elapsed=budget))
                 for point in points
-                for seed in over
+                for seed in seeds
             ]
             runs = runner.run(wanted)
-            of_point = [runs[i : i + len(over)] for i in range(0, len(runs), len(over))]
-            return of_point, [score(each, advice.target, advice.aim, budget, whole=True) for each in of_point]
+            return [runs[i : i + len(seeds)] for i in range(0, len(runs), len(seeds))]
 
         points = list(grid)
-        _, ranks = scores(points, short, seeds[:1])
-        best = [points[i] for i in np.argsort(ranks)[:KEPT]]
-        best = list(dict.fromkeys([*best, to_json(recommended)]))
-        runs, ranks = scores(best, advice.budget, seeds)
-    costs = [
-        np.exp([score([run], advice.target, advice.aim, advice.budget, whole=True) for run in each]) for each in runs
-    ]
-    own = costs[best.index(to_json(recommended))]
-    for i in np.argsort(ranks)[:5]:
-        print(f"{np.exp(ranks[i]):.4g}  {best[i]}")
-    top = costs[int(np.argmin(ranks))]
-    ratio = geometric_interval(own / top)
-    print(f"recommended {np.exp(np.mean(np.log(own))):.4g}, best of the grid {np.exp(np.mean(np.log(top))):.4g}")
-    print(f"ratio {ratio.mean:.3f} (95 % interval {ratio.low:.3f} to {ratio.high:.3f}), {len(own)} held-out seeds")
+        for kept, num_seeds in ((len(points), 1), *RACE):
+            points = points[:kept]
+            runs = simulate(points, short, range(FIRST_RACE_SEED, FIRST_RACE_SEED + num_seeds))
+            means = [score(of_one, advice.target, advice.aim, short, whole=False) for of_one in runs]
+            order = np.argsort(means, kind="stable")
+            points = [points[i] for i in order]
+            print(f"{len(points)} points, {num_seeds} seeds: best {np.exp(means[order[0]]):.4g}", flush=True)
+            if to_json(recommended) in points:
+                print(f"the recommended settings are number {points.index(to_json(recommended)) + 1}")
+        seeds = range(FIRST_SEED, FIRST_SEED + given.seeds)
+        own, *others = simulate([to_json(recommended), *points[:SHOWN]], advice.budget, seeds)
+
+    def costs(runs):
+        """What reaching the target cost with each seed; where it was missed, the whole budget."""
+        found = np.array([cost_of_target(run, advice.target.level, AXIS_OF[advice.aim]) for run in runs])
+        return np.where(np.isnan(found), advice.budget, found)
+
+    print(f"recommended {np.exp(np.log(costs(own)).mean()):.4g}  {to_json(recommended)}")
+    for point, other in zip(points, others, strict=False):
+        ratio = geometric_interval(costs(own) / costs(other))
+        mean = np.exp(np.log(costs(other)).mean())
+        print(f"{mean:.4g}, ratio {ratio.mean:.3f} ({ratio.low:.3f} to {ratio.high:.3f})  {point}")
+    print(f"Ratios of what is recommended to the best of the race; {given.seeds} held-out seeds, 95 % intervals.")
 
 
 if __name__ == "__main__":

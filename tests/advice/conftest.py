@@ -32,6 +32,7 @@ def make_short(monkeypatch):
         "SCREENED": 1,
     }.items():
         monkeypatch.setattr(f"asyncfed.advice.search.{name}", value)
+    monkeypatch.setattr("asyncfed.advice.race.RACE", ((3, 2), (2, 3)))
 
 
 def small_search(out_dir, **settings):

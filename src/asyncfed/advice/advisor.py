@@ -12,6 +12,7 @@ from asyncfed.advice.cached_trials import TrialCache, TrialRunner, Watcher, open
 from asyncfed.advice.delay_source import charge_for_work, read_delays, trace_files
 from asyncfed.advice.finalists import FIRST_FRESH_SEED, MOST_FINALISTS, run_finalists
 from asyncfed.advice.proposals import load_optuna
+from asyncfed.advice.race import planned_race, race_all
 from asyncfed.advice.recommendation import Recommendation, SearchPoint, settings_text
 from asyncfed.advice.scoring import check_aim, cost_of_target
 from asyncfed.advice.search import RUNGS, SearchPlan, SearchResult, planned_runs, search
@@ -66,7 +67,7 @@ def recommend(
     for strategy in chosen.values():
         strategy.check(problem.num_clients)
     spaces = tuple(search_space(name, strategy, problem.num_examples) for name, strategy in chosen.items())
-    planned = 1 + seeds * MOST_FINALISTS
+    planned = 1 + planned_race(SEARCH_SEEDS) + seeds * MOST_FINALISTS
     planned += planned_runs(len(spaces), max(len(space.choices) for space in spaces), SEARCH_SEEDS)
     cache = TrialCache(out_dir / TRIALS, f"{problem.fingerprint()} {sha256_of_files(trace_files(charged))}")
     count = usable_cores() if workers is None else workers
@@ -90,6 +91,8 @@ def recommend(
             seed=experiment.seed,
         )
         result = search(plan, runner, [first])
+        runner.reach(planned - planned_race(SEARCH_SEEDS) - seeds * MOST_FINALISTS)
+        race_all(result, runner)
         runner.reach(planned - seeds * MOST_FINALISTS)
         fresh = range(experiment.seed + FIRST_FRESH_SEED, experiment.seed + FIRST_FRESH_SEED + seeds)
         finalists = run_finalists(result, chosen[BASELINE], fresh, runner)
@@ -106,6 +109,7 @@ def recommend(
         points=_points(result),
         num_runs=num_runs,
         notes=notes,
+        favourite=next(iter(finalists)),
     )
 
 

@@ -46,12 +46,17 @@ class Finalist:
 
 
 def choose_finalists(result: SearchResult) -> list[Candidate]:
-    """The best settings of the best strategies, of the baseline, and what came next."""
-    plan, ranked = result.plan, result.complete()
-    best = {name: result.complete(name)[0] for name in [*result.ranking()[:BEST_STRATEGIES], plan.baseline]}
-    chosen = list(best.values())
-    chosen += [candidate for candidate in ranked if candidate not in chosen][:FURTHER]
-    return chosen
+    """The best settings of the best strategies, of the baseline, and what came next: the race's favourite first.
+
+    What was raced is ranked by that; behind it comes what was not, by the search.
+    """
+    ranked = list(dict.fromkeys([*result.raced, *result.complete()]))
+    others = [candidate for candidate in ranked if candidate.name != result.plan.baseline]
+    own = [candidate for candidate in ranked if candidate.name == result.plan.baseline]
+    names = list(dict.fromkeys(candidate.name for candidate in others))[:BEST_STRATEGIES]
+    chosen = [next(candidate for candidate in others if candidate.name == name) for name in names]
+    chosen += own[:1]
+    return chosen + [candidate for candidate in [*others, *own] if candidate not in chosen][:FURTHER]
 
 
 def run_finalists(

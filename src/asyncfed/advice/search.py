@@ -7,6 +7,7 @@ interruptions change how long it takes and nothing else.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import product
 from math import log
 
 from asyncfed.advice.cached_trials import TrialRunner
@@ -45,7 +46,8 @@ COMPLETED = 4
 """How many refined settings of a strategy are simulated over the whole budget."""
 
 REFINING = len(RUNGS)
-"""The number under which runs of a refinement are kept, after those of the rungs."""
+RACING = REFINING + 1
+"""The numbers under which runs of a refinement and of a race are kept, after those of the rungs."""
 
 
 class SearchPlan(Record):
@@ -106,7 +108,8 @@ class SearchResult:
     def __init__(self, plan: SearchPlan, others: Sequence[TrialRun]) -> None:
         self.plan = plan
         self.runs: dict[Candidate, dict[tuple[int, int], TrialRun]] = {}
-        self.horizons: dict[str, float] = {}
+        self.horizons: dict[tuple[str, int], float] = {}
+        self.raced: list[Candidate] = []
         self._others = list(others)
         self._target = find_target(plan.metric, others, plan.progress)
 
@@ -131,11 +134,12 @@ class SearchResult:
     def score(self, candidate: Candidate, rung: int, seeds: Sequence[int]) -> float:
         """The score over these seeds on a rung; less is better."""
         runs = [self.runs[candidate][rung, seed] for seed in seeds]
-        return score(runs, self.target, self.plan.aim, self.seconds(candidate.name, rung), rung >= len(RUNGS) - 1)
+        seconds, budget = self.seconds(candidate.name, rung), self.plan.budget
+        return score(runs, self.target, self.plan.aim, seconds, whole=seconds >= budget)
 
     def seconds(self, name: str, rung: int) -> float:
-        """How long a strategy is simulated on a rung, or in a refinement."""
-        return self.horizons[name] if rung == REFINING else RUNGS[rung] * self.plan.budget
+        """How long a strategy is simulated on a rung, in a refinement or in a race."""
+        return self.horizons[name, rung] if rung >= REFINING else RUNGS[rung] * self.plan.budget
 
     def complete(self, name: str | None = None, rung: int = len(RUNGS) - 1) -> list[Candidate]:
         """The settings simulated on a rung, by default to the end, over all seeds: the best first."""
@@ -146,6 +150,22 @@ class SearchResult:
             if name in (None, candidate.name) and all((last, seed) in runs for seed in seeds)
         ]
         return sorted(found, key=lambda candidate: self.score(candidate, last, seeds))
+
+    def promising(self) -> list[Candidate]:
+        """All settings that were simulated to the end or in a refinement, the best first.
+
+        Those that a refinement has simulated with the first seed only count as their strategy's best settings plus what
+        they differ from it with that seed.
+        """
+        seeds, first, found = self.plan.seeds, self.plan.seeds[:1], dict[Candidate, float]()
+        for name, rung in product(self.ranking(), (len(RUNGS) - 1, REFINING)):
+            whole = self.complete(name, rung)
+            found = {candidate: self.score(candidate, rung, seeds) for candidate in whole} | found
+            for candidate, runs in self.runs.items():
+                if candidate.name == name and (rung, *first) in runs and candidate not in found:
+                    distance = self.score(candidate, rung, first) - self.score(whole[0], rung, first)
+                    found[candidate] = found[whole[0]] + distance
+        return sorted(found, key=lambda candidate: found[candidate])
 
     def ranking(self) -> list[str]:
         """The strategies, the one with the best settings first."""
@@ -208,7 +228,7 @@ def _run_batch(plan: SearchPlan, result: SearchResult, runner: TrialRunner, acti
     }
     for rung in range(len(RUNGS)):
         seeds = plan.seeds if rung == last else (first,)
-        _run(plan, result, runner, [(c, rung, seed) for of_one in going.values() for c in of_one for seed in seeds])
+        run_trials(result, runner, [(c, rung, seed) for of_one in going.values() for c in of_one for seed in seeds])
         going = {
             name: sorted(of_one, key=lambda c: result.score(c, rung, seeds))[: max(1, len(of_one) // 3)]
             for name, of_one in going.items()
@@ -221,18 +241,18 @@ def _refine(plan: SearchPlan, result: SearchResult, runner: TrialRunner, name: s
     Runs are only as long as it takes to tell, so that many can be made; the best are then simulated to the end.
     """
     best, space = result.complete(name)[0], plan.space(name)
-    result.horizons[name] = _horizon(result, best)
-    _run(plan, result, runner, [(best, REFINING, seed) for seed in plan.seeds])
+    result.horizons[name, REFINING] = horizon(result, best)
+    run_trials(result, runner, [(best, REFINING, seed) for seed in plan.seeds])
     for _ in range(REFINEMENTS):
         if not _try_around(plan, result, runner, name, space.neighbours):
             break
     _try_around(plan, result, runner, name, space.second_neighbours)
     chosen = result.complete(name, REFINING)[:COMPLETED]
     done, last = set(result.complete(name)), len(RUNGS) - 1
-    _run(plan, result, runner, [(c, last, seed) for c in chosen if c not in done for seed in plan.seeds])
+    run_trials(result, runner, [(c, last, seed) for c in chosen if c not in done for seed in plan.seeds])
 
 
-def _horizon(result: SearchResult, best: Candidate) -> float:
+def horizon(result: SearchResult, best: Candidate) -> float:
     """HORIZON times what the settings needed; the whole budget where the end counts, or the target was missed."""
     plan, level = result.plan, result.target.level
     runs = [result.runs[best][len(RUNGS) - 1, seed] for seed in plan.seeds]
@@ -254,18 +274,17 @@ def _try_around(
     first, *others = plan.seeds
     found = [Candidate(name, levels) for levels in around(best.levels)]
     new = [c for c in found if (REFINING, first) not in result.runs.get(c, {})]
-    _run(plan, result, runner, [(candidate, REFINING, first) for candidate in new])
+    run_trials(result, runner, [(candidate, REFINING, first) for candidate in new])
     limit = result.score(best, REFINING, [first]) + CLOSE
     ranked = sorted(new, key=lambda candidate: result.score(candidate, REFINING, [first]))
     close = [candidate for candidate in ranked[:SCREENED] if result.score(candidate, REFINING, [first]) <= limit]
-    _run(plan, result, runner, [(candidate, REFINING, seed) for candidate in close for seed in others])
+    run_trials(result, runner, [(candidate, REFINING, seed) for candidate in close for seed in others])
     return result.complete(name, REFINING)[0] != best
 
 
-def _run(
-    plan: SearchPlan, result: SearchResult, runner: TrialRunner, wanted: Sequence[tuple[Candidate, int, int]]
-) -> None:
+def run_trials(result: SearchResult, runner: TrialRunner, wanted: Sequence[tuple[Candidate, int, int]]) -> None:
+    """Simulate settings on rungs with seeds, and add the runs to the result."""
     if not wanted:
         return
-    runs = runner.run([plan.trial(c, result.seconds(c.name, rung), seed) for c, rung, seed in wanted])
+    runs = runner.run([result.plan.trial(c, result.seconds(c.name, rung), seed) for c, rung, seed in wanted])
     result.add(dict(zip(wanted, runs, strict=True)))

@@ -29,6 +29,7 @@ class Advice(Recommendation):
         points: what the settings cost that reached the target in the search.
         num_runs: how many runs were simulated.
         notes: what a reader should know, sentences.
+        favourite: the label of the finalist that was the best in the race; None if there was no race.
 
     >>> issubclass(Advice, Recommendation)
     True

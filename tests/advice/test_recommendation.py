@@ -25,7 +25,7 @@ def finalist(label, strategy, delays):
     return Finalist(label, strategy, {"rate": strategy.work.learning_rate}, runs)
 
 
-def recommendation(aim="time", **delays):
+def recommendation(aim="time", favourite=None, **delays):
     experiment = small_experiment()
     strategies = {"fedasync": af.strategies.FedAsync(), "fedbuff": af.strategies.FedBuff()}
     finalists = {
@@ -37,7 +37,10 @@ def recommendation(aim="time", **delays):
         SearchPoint("fedavg", "rate 2", 4.0, 2.0, 5.0, None),
     )
     target = Target("objective", 10.0, 0.0, 0.9)
-    return Advice.of(Recommendation(experiment, aim, target, 30.0, finalists, "fedavg", SEEDS, points, 99, ("a note",)))
+    found = Recommendation(
+        experiment, aim, target, 30.0, finalists, "fedavg", SEEDS, points, 99, ("a note",), favourite
+    )
+    return Advice.of(found)
 
 
 def test_who_beats_synchronous_fedavg_is_recommended_with_what_it_saves():
@@ -51,6 +54,17 @@ def test_who_beats_synchronous_fedavg_is_recommended_with_what_it_saves():
     assert "times the virtual time to the target of synchronous FedAvg with its own best settings" in text
     assert "Not distinguishable from it with these seeds: fedbuff." in text
     assert "that missed the target with 1 of 4 seeds" in text
+
+
+def test_the_races_favourite_is_recommended_unless_another_is_certainly_better():
+    close = recommendation(favourite="fedasync", fedasync=(2, 3, 3, 3), fedbuff=(3, 2, 2, 3))
+    assert close.ranking[0] == "fedbuff"
+    assert close.winner == "fedasync"
+    assert close.not_distinguishable == ["fedbuff"]
+    far = recommendation(favourite="fedasync", fedasync=(5, 6, 5, 6), fedbuff=(3, 2, 2, 3))
+    assert far.winner == "fedbuff"
+    late = recommendation(favourite="fedasync", fedasync=(1, 1, 1, None), fedbuff=(3, 2, 2, 3))
+    assert late.winner == "fedbuff"
 
 
 def test_if_nothing_beats_synchronous_fedavg_it_says_so():

@@ -3,8 +3,8 @@
     python -m benchmarks.advise_grid stragglers --out-dir runs/advise_grid
 
 All points of the grid are simulated with one seed, for three times as long as the recommended settings need. Then the
-best are raced: fewer of them with more seeds, see RACE. The one that is best at the end, and the recommended settings,
-are simulated over the whole budget with seeds that neither the search nor the race has seen, so that neither has been
+best are raced: fewer of them with more seeds, see `--race`. The best five at the end, and the recommended settings, are
+simulated over the whole budget with seeds that neither the search nor the race has seen, so that neither has been
 chosen by them. What was simulated is kept in the folder.
 """
 
@@ -31,7 +31,7 @@ FIRST_SEED = 3000
 """Far from the seeds of the search, of its race and of its finalists."""
 
 LONGER = 3.0
-RACE = ((400, 3), (100, 12), (24, 48))
+RACE = "400x3,100x12,24x48"
 """After one seed for every point: how many of the best go on, and with how many seeds."""
 
 SHOWN = 5
@@ -56,6 +56,8 @@ def main() -> None:
     parser.add_argument("problem", choices=["stragglers", "heavy_tailed", "flights"])
     parser.add_argument("--out-dir", type=Path, default=Path("runs/advise_grid"))
     parser.add_argument("--strategies", default=",".join(STRATEGIES))
+    parser.add_argument("--grid-strategies", help="whose points are simulated; without it, all")
+    parser.add_argument("--race", default=RACE, help="points x seeds after one seed for every point (%(default)s)")
     parser.add_argument("--seeds", type=int, default=64)
     parser.add_argument("--workers", type=int, default=usable_cores())
     parser.add_argument("--progress", type=float, default=0.95)
@@ -78,7 +80,8 @@ def main() -> None:
     print(advice)
     experiment = af.replace(advice.experiment, stopping=None)
     spaces = [
-        search_space(name, strategy_like(name, experiment.strategy, "same"), problem.num_examples) for name in names
+        search_space(name, strategy_like(name, experiment.strategy, "same"), problem.num_examples)
+        for name in (given.grid_strategies or given.strategies).split(",")
     ]
     grid = {
         to_json(strategy): strategy
@@ -89,7 +92,7 @@ def main() -> None:
     recommended = advice.finalists[advice.winner].strategy
     grid[to_json(recommended)] = recommended
     short = min(advice.budget, LONGER * float(np.mean(advice.costs(advice.winner, "elapsed"))))
-    print(f"{len(grid)} points, {short:.4g} virtual seconds each; the race goes on with {RACE}")
+    print(f"{len(grid)} points, {short:.4g} virtual seconds each; the race goes on with {given.race}", flush=True)
     with open_trial_pool(given.workers, problem) as pool:
         runner = TrialRunner(TrialCache(folder / "grid", problem.fingerprint()), pool, len(grid))
 
@@ -104,7 +107,8 @@ def main() -> None:
             return [runs[i : i + len(seeds)] for i in range(0, len(runs), len(seeds))]
 
         points = list(grid)
-        for kept, num_seeds in ((len(points), 1), *RACE):
+        rungs = [tuple(map(int, rung.split("x"))) for rung in given.race.split(",")]
+        for kept, num_seeds in [(len(points), 1), *rungs]:
             points = points[:kept]
             runs = simulate(points, short, range(FIRST_RACE_SEED, FIRST_RACE_SEED + num_seeds))
             means = [score(of_one, advice.target, advice.aim, short, whole=False) for of_one in runs]

@@ -16,6 +16,7 @@ from asyncfed.advice.search_space import search_space
 
 SEEDS = (0, 1, 2, 3)
 BUDGET = 400.0
+RELAPSE = 300
 SPACES = tuple(
     search_space(name, strategy, small_experiment().problem().num_examples)
     for name, strategy in (("fedasync", af.strategies.FedAsync()), ("fedavg", af.strategies.FedAvg()))
@@ -25,9 +26,10 @@ SPACES = tuple(
 class Noisy:
     """In place of a runner: settings take `usual[rate]` seconds to the target, times a factor that a seed decides."""
 
-    def __init__(self, usual, noise):
+    def __init__(self, usual, noise, relapsing=()):
         self.usual = usual
         self.noise = noise
+        self.relapsing = relapsing
         self.asked = []
 
     def run(self, experiments):
@@ -38,7 +40,14 @@ class Noisy:
         rate = experiment.strategy.work.learning_rate
         factor = 2.0 ** random.Random(f"{rate} {experiment.seed}").uniform(-self.noise, self.noise)
         needed, length = round(self.usual[rate] * factor), int(experiment.budget.elapsed)
-        return run_of([10.0] * needed + [0.5] * (length - needed) if needed < length else [10.0] * length)
+        losses = [10.0] * min(needed, length) + [0.5] * (length - needed)
+        if rate in self.relapsing and length > RELAPSE:
+            losses[RELAPSE] = 10.0
+        return run_of(losses)
+
+    def raced(self):
+        """How many runs had seeds of the race."""
+        return sum(experiment.seed not in SEEDS for experiment in self.asked)
 
 
 def searched(runner):
@@ -80,7 +89,7 @@ def test_it_ends_when_one_is_left():
     result = searched(runner)
     runner.asked.clear()
     race.race_all(result, runner)
-    assert len(runner.asked) == 9 * race.RACE[0][1]
+    assert runner.raced() == 9 * race.RACE[0][1]
     assert [candidate.levels[0] for candidate in result.raced[:9]] == list(range(9))
 
 
@@ -92,13 +101,24 @@ def test_those_that_tie_all_stay():
     assert result.raced[:9] == before
 
 
+def test_what_is_above_the_target_again_later_does_not_win():
+    levels = SPACES[0].choices[0].levels
+    runner = Noisy(rates(lambda level: 20 + 2 * level), noise=0.1, relapsing=levels[:5])
+    plan = searched(runner).plan
+    result = SearchResult(plan, [run_of([10.0, 0.0])])
+    known, *others = [Candidate("fedasync", (level, *SPACES[0].default[1:])) for level in (8, *range(8))]
+    run_trials(result, runner, [(known, len(RUNGS) - 1, seed) for seed in SEEDS])
+    race.race(result, runner, [known, *others])
+    assert result.raced[0].levels[0] == 5
+
+
 def test_it_ends_when_it_would_be_long(monkeypatch):
     monkeypatch.setattr(race, "LONGEST", 0.0)
     runner = Noisy(rates(lambda level: 20), noise=1.0)
     result = searched(runner)
     runner.asked.clear()
     race.race_all(result, runner)
-    assert len(runner.asked) == 9 * race.RACE[0][1]
+    assert runner.raced() == 9 * race.RACE[0][1]
 
 
 def test_what_a_refinement_tried_with_one_seed_takes_part_by_its_distance_from_the_best():

@@ -31,6 +31,9 @@ LEAST = 0.01
 SURENESS = 0.99
 """The level of the interval by which that is certain. Many are compared, and the best was chosen by the same runs."""
 
+CHECKED = (RACING, len(RUNGS) - 1)
+"""What is compared with the search's seeds after a race: runs as long as its own, and whole ones."""
+
 LONGEST = 100.0
 """A race ends when its runs together are longer than so many whole budgets."""
 
@@ -39,7 +42,7 @@ def planned_race(num_seeds: int) -> int:
     """How many runs the races make at most, after a search with so many seeds."""
     counts = [(most, seeds - before) for (most, seeds), (_, before) in zip(RACE, [(0, 0), *RACE], strict=False)]
     raced = sum((most + min(most, BASELINE_ENTRANTS)) * seeds for most, seeds in counts)
-    return raced + 2 * COMPLETED * num_seeds
+    return raced + len(CHECKED) * (ENTRANTS + BASELINE_ENTRANTS) * num_seeds
 
 
 def race_all(result: SearchResult, runner: TrialRunner) -> None:
@@ -53,9 +56,8 @@ def race_all(result: SearchResult, runner: TrialRunner) -> None:
 def race(result: SearchResult, runner: TrialRunner, entrants: Sequence[Candidate]) -> None:
     """Compare settings over the seeds of a race, fewer of them after each block of seeds.
 
-    After a block the worst leave, and whoever is certainly worse than the best. The order in which they are at the end
-    is added to `result.raced`, the best first; the first few are simulated to the end with the search's seeds, if the
-    search has not done that.
+    After a block the worst leave, and whoever is certainly worse than the best. The order in which they are at the end,
+    the best first, is added to `result.raced`.
 
     Args:
         result: of the search; the runs are added to it.
@@ -80,11 +82,35 @@ def race(result: SearchResult, runner: TrialRunner, entrants: Sequence[Candidate
             worse = [c for c in going[1:] if _is_worse(result, c, going[0], seeds)]
             going = [c for c in going if c not in worse]
             left = worse + left
-    ranked, last = [*going, *left], len(RUNGS) - 1
-    known = set(result.complete())
-    best = [candidate for candidate in ranked[:COMPLETED] if candidate not in known]
-    run_trials(result, runner, [(candidate, last, seed) for candidate in best for seed in result.plan.seeds])
-    result.raced += ranked
+    result.raced += _check(result, runner, [*going, *left])
+
+
+def _check(result: SearchResult, runner: TrialRunner, ranked: Sequence[Candidate]) -> list[Candidate]:
+    """The order of a race, after what is in front was also simulated to the end with the search's seeds.
+
+    Runs of a race are short. With a large rate a model may be below the target for as long as they last, and above it
+    again later. What settings need more in whole runs is added to their score. That can only make them worse, so it is
+    enough to go on until the best with it is before all that are left without it.
+    """
+    if len(ranked) < 2:  # there was no race
+        return list(ranked)
+    known = {candidate: _score(result, candidate, ranked[0]) for candidate in ranked}
+    waiting, checked = sorted(ranked, key=lambda c: known[c]), dict[Candidate, float]()
+    while waiting and (not checked or min(checked.values()) > known[waiting[0]]):
+        some, waiting = waiting[:COMPLETED], waiting[COMPLETED:]
+        run_trials(result, runner, [(c, rung, seed) for c in some for rung in CHECKED for seed in result.plan.seeds])
+        for candidate in some:
+            short, whole = (result.score(candidate, rung, result.plan.seeds) for rung in CHECKED)
+            checked[candidate] = known[candidate] + max(0.0, whole - short)
+    return [*sorted(checked, key=lambda c: checked[c]), *waiting]
+
+
+def _score(result: SearchResult, candidate: Candidate, leader: Candidate) -> float:
+    """The leader's score plus what settings differ from it over the seeds that they have both had."""
+    seeds, own = ([seed for rung, seed in result.runs[c] if rung == RACING] for c in (leader, candidate))
+    both = [seed for seed in own if seed in seeds]
+    distance = result.score(candidate, RACING, both) - result.score(leader, RACING, both)
+    return result.score(leader, RACING, seeds) + distance
 
 
 def _seeds(result: SearchResult, count: int) -> list[int]:

@@ -21,7 +21,6 @@ FIRST_RACE_SEED = 100
 RACE = ((24, 4), (16, 8), (10, 16), (6, 32), (4, 64))
 """How many settings take part at most, and over how many seeds they are compared then."""
 
-ENTRANTS = RACE[0][0]
 BASELINE_ENTRANTS = 6
 """Settings of the baseline that are raced among themselves, so that it too is compared at its best."""
 
@@ -42,14 +41,14 @@ def planned_race(num_seeds: int) -> int:
     """How many runs the races make at most, after a search with so many seeds."""
     counts = [(most, seeds - before) for (most, seeds), (_, before) in zip(RACE, [(0, 0), *RACE], strict=False)]
     raced = sum((most + min(most, BASELINE_ENTRANTS)) * seeds for most, seeds in counts)
-    return raced + len(CHECKED) * (ENTRANTS + BASELINE_ENTRANTS) * num_seeds
+    return raced + len(CHECKED) * (RACE[0][0] + BASELINE_ENTRANTS) * num_seeds
 
 
 def race_all(result: SearchResult, runner: TrialRunner) -> None:
     """Race the best settings of all strategies but the baseline, and those of the baseline among themselves."""
     plan = result.plan
     ranked = result.promising()
-    race(result, runner, [c for c in ranked if c.name != plan.baseline][:ENTRANTS])
+    race(result, runner, [c for c in ranked if c.name != plan.baseline])
     race(result, runner, [c for c in ranked if c.name == plan.baseline][:BASELINE_ENTRANTS])
 
 
@@ -62,9 +61,9 @@ def race(result: SearchResult, runner: TrialRunner, entrants: Sequence[Candidate
     Args:
         result: of the search; the runs are added to it.
         runner: what simulates.
-        entrants: the settings, the best so far first.
+        entrants: the settings, the best so far first; the first of RACE take part.
     """
-    going, left, done, spent = list(entrants), list[Candidate](), 0, 0.0
+    going, left, done, spent = list(entrants[: RACE[0][0]]), list[Candidate](), 0, 0.0
     if len(going) > 1:
         names = {candidate.name for candidate in going}
         seconds = horizon(result, next(candidate for candidate in result.complete() if candidate.name in names))

@@ -161,8 +161,8 @@ def test_an_improvement_may_be_a_share_of_the_progress():
     monitor = StoppingMonitor(Stopping(metric="objective", patience=2, min_progress=0.1))
     values = (100.0, 50.0, 46.0, 44.0, 40.1, 39.9)
     reasons = [monitor.reason({"objective": value}, number) for number, value in enumerate(values)]
-    # From 100 to 50, an improvement is 5: 46 is none, 44 is one; from then on it is 5.6.
-    words = "converged: objective improved by less than 10 % of its progress in 2 evaluations (best 44, in round 3)"
+    # From 100 to 50, an improvement is 5: 46 is none, 44 is one; from then on it is 4.4, a tenth of 44.
+    words = "converged: objective improved by less than 10 % in 2 evaluations, since round 3 (44)"
     assert reasons == [None] * 5 + [words]
 
 
@@ -211,10 +211,10 @@ def test_a_model_that_a_later_one_shows_to_be_worse_is_not_kept():
 
 def test_a_run_watches_for_overfitting(small, tmp_path):
     path = tmp_path / "run.sqlite"
-    rules = Stopping(metric="objective", patience=10, min_progress=0.01, keep="best", overfit_metric="validation_loss")
+    rules = Stopping(metric="objective", patience=10, min_progress=0.2, keep="best", overfit_metric="validation_loss")
     experiment = small(budget=Budget(rounds=200), holdout=Holdout(validation=0.3, test=0.2), stopping=rules)
     run = af.run(experiment, out=path)
-    assert run.reason.startswith("converged: objective improved by less than 1 % of its progress in 10 evaluations")
+    assert run.reason.startswith("converged: objective improved by less than 20 % in 10 evaluations")
     assert run.problem.evaluate(run.params)["objective"] == run.final["objective"]
     assert (run.evaluations["validation_loss_error"] > 0).all()
     assert af.verify(path).ok

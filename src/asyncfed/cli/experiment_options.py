@@ -172,7 +172,7 @@ class ExperimentOptions:
         } | dict(map(parse_setting, self.settings or []))
         if self.delays is not None:
             named = delays_named(self.delays)
-            chosen = replace(chosen, delays=table_delays(named) if is_table else named)
+            chosen = replace(chosen, delays=table_delays(chosen.strategy.work, named) if is_table else named)
         return changed(chosen, changes) if changes else chosen
 
     def _preset(self) -> Experiment:

@@ -27,8 +27,8 @@ class Stopping(Config):
             `objective`. Accuracies are to rise, everything else is to fall.
         patience: stop after so many evaluations in a row in which the metric did not improve on its best, at least 1.
         min_improvement: what counts as an improvement, zero or positive, in the unit of the metric.
-        min_progress: the same as a share of what was gained since the first evaluation, 0 or more and below 1: the best
-            must improve by this much of its distance to the first. It has no unit, so that one value suits all data.
+        min_progress: the same as a share of what was gained since the first evaluation, or of the best value where that
+            is smaller, 0 or more and below 1. It has no unit, so that one value suits all data.
         target: stop when the metric is this good.
         energy: stop when so many joules of computing were spent, positive.
         keep: the model that the run is left with: the "last", or the "best" that was measured by the metric.
@@ -107,6 +107,9 @@ class Stopping(Config):
             )
 
 
+SMALLEST_SCALE = 1e-3
+"""Of the progress: where the best value is next to 0, an improvement need not be next to nothing."""
+
 _REMEMBERED = (
     "best", "best_round", "without", "first", "kept", "kept_loss", "lowest", "lowest_error", "lowest_round", "above"
 )  # fmt: skip
@@ -137,8 +140,7 @@ class StoppingMonitor:
         cost = rules.cost_of(value)
         if not isfinite(self._first):
             self._first = cost
-        progress = self._first - self._best if isfinite(self._best) else 0.0
-        if cost < self._best - max(rules.min_improvement, rules.min_progress * progress):
+        if cost < self._best - max(rules.min_improvement, rules.min_progress * self._scale()):
             self._best, self._best_round, self._without = cost, round, 0
         else:
             self._without += 1
@@ -154,11 +156,18 @@ class StoppingMonitor:
                 )
             if not rules.min_progress:
                 words = f"stopped early: {rules.metric} has not improved in {self._without} evaluations"
-            else:
-                share = f"{100 * rules.min_progress:g} % of its progress"
-                words = f"converged: {rules.metric} improved by less than {share} in {self._without} evaluations"
-            return f"{words} (best {rules.cost_of(self._best):.4g}, in round {self._best_round})"
+                return f"{words} (best {rules.cost_of(self._best):.4g}, in round {self._best_round})"
+            share = f"{100 * rules.min_progress:g} %"
+            words = f"converged: {rules.metric} improved by less than {share} in {self._without} evaluations"
+            return f"{words}, since round {self._best_round} ({rules.cost_of(self._best):.4g})"
         return overfit
+
+    def _scale(self) -> float:
+        """What `min_progress` is a share of: what was gained, or the value itself where a bad start gains much more."""
+        if not isfinite(self._best):
+            return 0.0
+        progress = self._first - self._best
+        return min(progress, max(abs(self._best), SMALLEST_SCALE * progress))
 
     def _overfit(self, metrics: Mapping[str, float], round: int) -> str | None:
         """Note the loss on held-out rows. Returns why the run is to stop, or None."""

@@ -21,12 +21,11 @@ STRATEGY = "scaffold_async"
 """Reaches the optimum of the common objective although clients differ in data and speed."""
 
 BATCH_SIZE = 256
-LOCAL_STEPS = 32
-MOST_ROUNDS = 20_000
+MOST_ROUNDS = 50_000
 PATIENCE = 40
-MIN_PROGRESS = 1e-5
+MIN_PROGRESS = 3e-5
 MIN_PROGRESS_AT_A_KINK = 3e-4
-"""For the hinge, whose steps have to shrink: it gains as much as 1e-5 for thousands of rounds."""
+"""For the hinge, whose steps have to shrink: it gains as much as 3e-5 for thousands of rounds."""
 
 CURVATURES = {"least_squares": 1.0, "mse": 2.0, "logistic": 0.25, "softmax": 0.5, "squared_hinge": 1.0, "hinge": 1.0}
 """The largest second derivative of a loss in the margin; the hinge's is that of the squared hinge: see `step_size`."""
@@ -40,7 +39,7 @@ def default_penalty(data: PreparedData) -> float:
 def default_strategy(
     name: str, fraction: float, data: PreparedData, model: ProblemDescription, learning_rate: float | None = None
 ) -> Strategy:
-    """A strategy by name, whose clients make `LOCAL_STEPS` steps of `BATCH_SIZE` rows at a rate the data allow.
+    """A strategy by name, whose clients make as many steps of `BATCH_SIZE` rows, and as long ones, as the data allow.
 
     Args:
         name: as for `strategy_named`.
@@ -55,21 +54,22 @@ def default_strategy(
     if not 0 < fraction <= 1:
         raise ConfigError(f"fraction is {fraction}; it must be above 0 and at most 1.")
     tickets = max(1, ceil(fraction * data.clients.num_clients))  # of three clients two: one would be waited for
-    rate = _rate(data, model) if learning_rate is None else learning_rate
-    work = Work(steps=LOCAL_STEPS, batch_size=BATCH_SIZE, learning_rate=rate)
-    return strategy_named(name, tickets, work, _schedule(model))
+    return strategy_named(name, tickets, _work(data, model, learning_rate), _schedule(model))
 
 
-def _rate(data: PreparedData, model: ProblemDescription) -> float:
-    loss = model.loss if isinstance(model, LinearModel) else str(getattr(model, "loss", "softmax"))
+def _work(data: PreparedData, model: ProblemDescription, learning_rate: float | None) -> Work:
+    from asyncfed.theory.local_steps import local_steps  # when first needed: it takes as long to load as all else here
+    from asyncfed.theory.step_size import step_size
+
+    loss, fit_bias = str(getattr(model, "loss", "softmax")), bool(getattr(model, "fit_bias", True))
     curvature = CURVATURES.get(loss)
     if loss == "huber_hinge":
         curvature = 1.0 / (getattr(model, "hinge_width", None) or 1.0)
-    if curvature is None:
-        return Work().learning_rate
-    from asyncfed.theory.step_size import step_size  # when first needed: it takes as long to load as all else here
-
-    return step_size(data.clients, BATCH_SIZE, curvature, getattr(model, "l2", 0.0), getattr(model, "fit_bias", True))
+    if curvature is None:  # a problem of one's own
+        return Work(batch_size=BATCH_SIZE)
+    rate = learning_rate or step_size(data.clients, BATCH_SIZE, curvature, getattr(model, "l2", 0.0), fit_bias)
+    steps = local_steps(data.clients, rate, curvature, fit_bias)
+    return Work(steps=steps, batch_size=BATCH_SIZE, learning_rate=rate)
 
 
 def _schedule(model: ProblemDescription) -> Schedule:
@@ -81,25 +81,29 @@ def _has_kink(model: ProblemDescription) -> bool:
     return isinstance(model, LinearModel) and model.loss == "hinge"
 
 
-def default_delays(of_a_ticket: DelayDescription | None = None) -> DelayDescription:
-    """How long tickets take: these delays, or those of stragglers, for a ticket of `LOCAL_STEPS` steps.
+def default_delays(work: Work, of_a_ticket: DelayDescription | None = None) -> DelayDescription:
+    """How long tickets take: these delays, or those of stragglers, for a ticket with this work.
 
-    Plain `Delays` are those of a pass over a client's data, of which a small client makes many in so many steps.
+    Plain `Delays` are those of a pass over a client's data, of which a small client makes many in a few steps.
 
     Args:
-        of_a_ticket: how long a ticket of the default local work takes; None for stragglers.
+        work: the local work that the delays are for.
+        of_a_ticket: how long such a ticket takes; None for stragglers.
 
     Returns:
         The delays; a ticket with more steps takes longer in proportion.
     """
-    return PerWork(delays=stragglers() if of_a_ticket is None else of_a_ticket, steps=LOCAL_STEPS)
+    delays = stragglers() if of_a_ticket is None else of_a_ticket
+    return PerWork(delays=delays, epochs=work.epochs, steps=work.steps)
 
 
 def default_evaluation(strategy: Strategy, data: PreparedData) -> Evaluation:
     """As often as measuring costs no more than training: it passes over all rows, a round over those of its batches."""
     clients = data.clients.num_clients
     updates = strategy.round_size(clients) if isinstance(strategy, Dispatching) else clients
-    return Evaluation(every=max(1, round(len(data.clients.y) / (updates * LOCAL_STEPS * BATCH_SIZE))))
+    rows, work = len(data.clients.y), strategy.work
+    trained = updates * work.count_steps(rows // clients) * work.batch_size
+    return Evaluation(every=max(1, round(rows / trained)))
 
 
 def default_stopping(data: PreparedData, model: ProblemDescription) -> Stopping:

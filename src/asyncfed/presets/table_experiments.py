@@ -22,7 +22,7 @@ from asyncfed.data import (
     TargetKind,
     column_names,
 )
-from asyncfed.delays import DelayDescription
+from asyncfed.delays import DelayDescription, stragglers
 from asyncfed.experiment import Experiment, changed
 from asyncfed.presets.table_defaults import (
     STRATEGY,
@@ -144,7 +144,7 @@ def prepare_table(
         data=chosen,
         holdout=Holdout(),
         model=PROBLEMS[problem],
-        delays=default_delays() if delays is None else delays,
+        delays=stragglers() if delays is None else delays,
         budget=default_budget() if rounds is None else Budget(rounds=rounds),
     )
     # What is about strategy, stopping and evaluation waits until they are known, which needs the data.
@@ -158,6 +158,7 @@ def prepare_table(
     experiment = replace(
         experiment,
         strategy=strategy,
+        delays=default_delays(strategy.work) if delays is None else delays,
         stopping=default_stopping(prepared, experiment.model),
         evaluation=replace(default_evaluation(strategy, prepared), distance=False),
     )

@@ -25,9 +25,9 @@ def local_steps(rows: _Rows, rate: float, largest_curvature: float, fit_bias: bo
 
     The corrections of SCAFFOLD make clients agree on the gradient where they start; after s steps their gradients
     differ by their curvatures, little as long as s · rate · δ is small (Karimireddy et al., ICML 2020, section 6).
-    Where clients have the same rows, many steps are safe; where each has features of its own, few. H_c = k Z_cᵀ Z_c / n_c
-    bounds the Hessian of a client's loss. Of more than 64 clients 64 are looked at, evenly spaced; with more than 500
-    features it is 8 steps.
+    Where clients have the same rows, many steps are safe; where each has features of its own, few. H_c, which is
+    k Z_cᵀ Z_c / n_c, bounds the Hessian of a client's loss. Of more than 64 clients 64 are looked at, evenly spaced;
+    with more than 500 features it is 8 steps.
 
     Args:
         rows: the clients' features `x` (n, d) and `offsets`, such as a `Linear` problem.

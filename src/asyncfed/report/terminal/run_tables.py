@@ -44,7 +44,8 @@ def run_table(run: ReportedRun, digests: Mapping[str, str] | None = None, optimu
     rows = len(run.evaluations["round"])
     kept = run.kept if rows else 0  # a run stopped before its first measurement has kept nothing
     if kept < rows - 1:
-        table.add_row("model kept", f"the best, of round {run.evaluations['round'][kept]}; measured below")
+        best = f"the best, of round {run.evaluations['round'][kept]}; measured below"
+        table.add_row("model kept", best if kept else "the one before training: none was measurably better")
     for name, values in run.evaluations.items():
         if name not in ("updates", "version") and not name.endswith("_error") and len(values):
             clock = "time" if "live" in run.header else "virtual time"

@@ -239,3 +239,16 @@ def test_what_rises_after_its_best_has_not_converged():
         ]
         assert reasons[:-1] == [None] * 4
         assert reasons[-1].startswith(words)
+
+
+def test_a_run_that_stopped_in_the_middle_of_a_decision_can_be_reopened(small, tmp_path):
+    """The tickets that the decision would have sent next are out for the server, and were never sent."""
+    from asyncfed.engine.checkpoint_check import check_execution_state
+
+    path = tmp_path / "run.sqlite"
+    run = stopping_run(small, path)
+    state, arrays = run.journal.checkpoint()
+    out = {dispatch["ticket"] for dispatch in state["server"]["in_flight"]}
+    assert not out <= set(arrays["tickets"].tolist())
+    check_execution_state(state, arrays, run.problem.num_clients)
+    assert af.resume(path).sha256 == run.sha256

@@ -92,6 +92,7 @@ def test_without_validation_rows_only_convergence_ends_a_run(shops):
     assert af.run(experiment).reason.startswith("converged")
 
 
+@pytest.mark.slow
 def test_the_hinge_gets_falling_steps(shops):
     experiment, _, problem = prepare(shops, "left", problem="svm")
     assert experiment.strategy.schedule.over == "round"

@@ -97,6 +97,8 @@ def check_execution_state(state: dict[str, Any], arrays: dict[str, np.ndarray], 
         raise ValueError(f"its account is of {ledger.num_clients} clients, but the run has {num_clients}")
     if min(server.version, server.round, server.updates, server.inputs, ledger.model_bytes) < 0:
         raise ValueError("it counts fewer than no versions, rounds, updates, inputs or bytes")
+    if server.stopped is not None:
+        out = set()  # a run that was halted in the middle of a decision did not send its last tickets
     if not out | waiting <= set(arrays["tickets"].tolist()) or max(out | waiting, default=-1) >= server.next_ticket:
         raise ValueError("its server waits for tickets that were not dispatched")
     if not waiting <= set(arrays["trained_tickets"].tolist()):

@@ -64,6 +64,7 @@ def rates(cost_of_level):
     return {rate: cost_of_level(level) for level, rate in enumerate(SPACES[0].choices[0].levels)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("best", [0, 5, 8])
 def test_the_best_wins_whatever_a_few_seeds_say(best):
     runner = Noisy(rates(lambda level: 20 if level == best else 28), noise=1.0)

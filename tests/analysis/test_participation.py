@@ -161,6 +161,7 @@ def test_a_run_ends_where_its_bias_says(two_opposed, aggregate):
     assert made.run.params == pytest.approx(bias.optimum, abs=0.03)
 
 
+@pytest.mark.slow
 def test_the_average_of_latest_models_is_not_biased_by_speed_and_it_is_said(two_opposed):
     made = two_opposed(aggregate="latest")
     bias = bias_of_run(made.run)

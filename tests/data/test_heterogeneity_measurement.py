@@ -82,6 +82,7 @@ def test_iid_p_values_are_spread_over_the_unit_interval():
     assert sum(report.matches_claim for report in reports) >= 22
 
 
+@pytest.mark.slow
 def test_smaller_concentration_is_measured_as_more_heterogeneous():
     small = PaperRegression(num_samples=1000, num_features=2)
     found = [

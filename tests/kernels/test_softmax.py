@@ -36,7 +36,7 @@ def rows_of(seed, rows, d, classes, dtype=np.float64):
     steps=st.sampled_from([0, 1, 5]),
     corrected=st.booleans(),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_training_and_its_path_are_those_of_the_twin(
     seed, rows, d, classes, key, epochs, batch, lr, decay, prox, l2, penalize_bias, fit_bias, patience, steps, corrected
 ):

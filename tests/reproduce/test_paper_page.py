@@ -206,6 +206,7 @@ def test_a_line_with_another_label_is_missed(findings, settings, figures):
 # ---- the command -----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_command_prints_what_the_folder_holds(findings, settings, figures, tmp_path):
     (tmp_path / "verdicts.json").write_text(to_json(findings))
     (tmp_path / "settings.json").write_text(to_json(settings))

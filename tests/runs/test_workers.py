@@ -12,6 +12,7 @@ from asyncfed.problems.protocol import Jobs
 from asyncfed.testing import check_problem
 
 
+@pytest.mark.slow
 def test_workers_change_nothing(small):
     experiment = small(evaluation=af.Evaluation(drift=True), budget=af.Budget(rounds=6))
     problem = experiment.problem()

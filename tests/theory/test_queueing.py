@@ -318,6 +318,7 @@ def simulated_as_predicted(planned):
     np.testing.assert_allclose(late.mean(axis=0), prediction.staleness, rtol=0.1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sampler", [UniformAll(), UniformIdle()], ids=["queued", "idle"])
 def test_the_simulator_does_what_is_predicted(sampler):
     simulated_as_predicted(experiment(sampler, Exponential(mean=1.0)))

@@ -21,6 +21,7 @@ def seen(page, read_page):
     return read_page(page.read_text())
 
 
+@pytest.mark.slow
 def test_the_page_lies_where_it_was_asked_for(page, tmp_path):
     assert page.parts[-2:] == ("out", "report.html")
     assert write_page(tmp_path / "a" / "b.html", "T", [], [], {}) == tmp_path / "a" / "b.html"

@@ -183,6 +183,7 @@ def test_r_star_bounds_the_exact_expectation(seed, step_factor):
     assert max(ratios) <= KEPT
 
 
+@pytest.mark.slow
 @exact
 @given(seeds, st.sampled_from([1.0, 1.0, 0.3]))
 def test_r_bounds_the_exact_expectation(seed, step_factor):

@@ -4,7 +4,7 @@ import pickle
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from asyncfed.core import record
@@ -130,6 +130,7 @@ rows = st.lists(st.tuples(cells, cells), max_size=40)
 
 
 @given(rows, rows)
+@settings(max_examples=40)
 def test_rows_come_back_and_joined_bytes_are_joined_rows(one, other):
     packed = pack_rows(one)
     assert [tuple(row) for row in unpack_rows(packed, len(one))] == one

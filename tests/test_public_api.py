@@ -30,7 +30,7 @@ PUBLIC = {
 }
 
 
-MADE_BY_FUNCTIONS = {"asyncfed.api.Run"}
+MADE_BY_FUNCTIONS = {"asyncfed.api.finished_run.Run"}
 """Classes that users get from functions and never make themselves."""
 
 

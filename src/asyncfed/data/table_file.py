@@ -72,8 +72,8 @@ class TableFile(Config, tag_field="kind", tag="table_file"):
                 raise ConfigError(f"data.{name} is {getattr(self, name)}; it must be at least {least}.")
         if self.target == self.client_column:
             raise ConfigError(
-                f'data.target and data.client_column are both "{self.target}"; a client cannot be told from what is to '
-                "be predicted. Name another column with --target or --client-column."
+                f'data.target and data.client_column are both "{self.target}"; the column to predict cannot also '
+                "name the owner of a row. Name another column with --target or --client-column."
             )
         used = {self.target, self.client_column} & {*self.features, *self.ignore}
         if used:

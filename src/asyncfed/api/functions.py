@@ -1,22 +1,20 @@
-"""The public functions, `asyncfed.run` and its neighbours, and `Run`, which they return."""
+"""The public functions: `asyncfed.run` and its neighbours."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal
 
-from asyncfed.core.errors import ConfigError, JournalError
+from asyncfed.api.finished_run import Run
 from asyncfed.delays import DelayDescription, DelayModel
 from asyncfed.experiment import Experiment
 from asyncfed.live.checks import Limits
 from asyncfed.live.engine_protocol import Engine
 from asyncfed.live.session import CheckpointPolicy
 from asyncfed.problems.protocol import Problem
-from asyncfed.registry import register
 from asyncfed.runs import live as live_runs
 from asyncfed.runs import resume as resumed_runs
 from asyncfed.runs import simulate as simulated_runs
@@ -31,169 +29,9 @@ from asyncfed.runs.verify import Verification
 from asyncfed.strategies.protocol import Strategy
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-    from pandas import DataFrame
-
-    from asyncfed.analysis.convergence import Convergence
-    from asyncfed.analysis.personalization import PersonalizedClients, PersonalModels
-    from asyncfed.analysis.table_model import TableModel
     from asyncfed.data.data_source import PreparedData
     from asyncfed.report.figures.certificate_figure import DrawableCertificate
-    from asyncfed.report.figures.client_figure import DrawableClientTable
     from asyncfed.report.page.advice_page import Advice
-    from asyncfed.theory.bias import Bias
-
-MOST_TO_OPTIMISE = 200_000_000
-"""Rows times params, up to which a run's table names the optimum's objective."""
-
-TableName: TypeAlias = Literal["evaluations", "rounds", "events", "clients"]
-
-
-class Run(RecordedRun):
-    """What a run left behind, and what can be said about it.
-
-    `evaluations` and `rounds` are dicts of arrays by column; `params` is the last model that was saved; `verdict` and
-    `reason` say how it ended. It keeps the experiment and the problem it was made with; a run that was loaded from a
-    file makes both again from what the file says.
-
-    >>> import asyncfed as af
-    >>> run = af.run(af.presets.regression(rounds=2))
-    >>> run.verdict, run.rounds["round"].tolist()
-    ('finished', [1, 2])
-    """
-
-    def certificate(self) -> DrawableCertificate:
-        """What is guaranteed for this run beside what it did.
-
-        Returns:
-            The certificate: which theorems apply, their bounds, and the run's own path beside them.
-        """
-        from asyncfed.certificates.certificate import certificate_of
-        from asyncfed.report.figures.certificate_figure import DrawableCertificate
-
-        return DrawableCertificate.of(certificate_of(self))
-
-    def bias(self) -> Bias:
-        """How much each client's updates counted, and what that did to the optimum.
-
-        Returns:
-            Shares and weights of the clients, and the optimum of the objective that was really minimised.
-        """
-        from asyncfed.analysis.participation import bias_of_run
-
-        return bias_of_run(self)
-
-    @cached_property
-    def convergence(self) -> Convergence:
-        """Whether the run had converged when it ended, and what to do if it had not."""
-        from asyncfed.analysis.convergence import judge_convergence
-
-        return judge_convergence(self)
-
-    @cached_property
-    def optimal_value(self) -> float | None:
-        """The objective at the problem's optimum; None where there is none, or where finding it takes too long."""
-        problem = self.problem
-        if problem.num_params * int(problem.num_examples.sum()) > MOST_TO_OPTIMISE:
-            return None
-        optimum = problem.optimum()
-        return None if optimum is None else float(problem.evaluate(optimum)["objective"])
-
-    @cached_property
-    def clients(self) -> DrawableClientTable:
-        """How well the common model fits each client, beside a model trained on that client's rows alone.
-
-        The comparison is made on held-out rows, and of a run that had converged; else the table says why there is none.
-        """
-        return self._measure_clients(None)
-
-    def personalize(self) -> PersonalizedClients:
-        """Fine-tune the common model for each client on its own rows, for as long as its validation rows favour it.
-
-        Returns:
-            The clients' models, and the table of clients with what each gains, measured on other rows.
-
-        Raises:
-            ConfigError: the run has no validation rows.
-        """
-        from asyncfed.analysis.personalization import PersonalizedClients, personalize
-        from asyncfed.problems.protocol import as_scoring_problem
-
-        found = personalize(self.experiment, as_scoring_problem(self.problem), self.params)
-        return PersonalizedClients(found.models, found.steps, self._measure_clients(found))
-
-    def table_model(self, personalize: bool = False) -> TableModel:
-        """The model of a run on a table, with all it needs to predict new rows.
-
-        Args:
-            personalize: whether it also holds a model of each client's own; see `personalize`.
-
-        Returns:
-            The model; `save` writes it to a file without any row of the data.
-
-        Raises:
-            ConfigError: the run was not made on a table with names of columns.
-        """
-        from asyncfed.analysis.table_model import table_model
-        from asyncfed.problems.protocol import as_scoring_problem
-
-        names = as_scoring_problem(self.problem).client_names
-        own = dict(zip(names, self.personalize().models, strict=True)) if personalize else None
-        return table_model(self.experiment, self.params, own)
-
-    def _measure_clients(self, personal: PersonalModels | None) -> DrawableClientTable:
-        from asyncfed.analysis.client_outcomes import measure_clients
-        from asyncfed.report.figures.client_figure import DrawableClientTable
-
-        table = measure_clients(
-            self.experiment,
-            self.problem,
-            self.params,
-            self.participation(),
-            self.journal.event_rows(),
-            convergence=self.convergence,
-            personal=personal,
-        )
-        return DrawableClientTable(table.columns, table.part, table.not_compared)
-
-    @property
-    def known_clients(self) -> DrawableClientTable | None:
-        """`clients`, or None where the file does not say enough: data of your own, or no model yet."""
-        try:
-            return self.clients
-        except (ConfigError, JournalError):
-            return None
-
-    def plot(self) -> Figure:
-        """Draw the run: loss, staleness, clock and participation.
-
-        Returns:
-            A Matplotlib figure.
-        """
-        from asyncfed.report.figures.run_figure import draw_run
-
-        return draw_run(self)
-
-    def to_frame(self, table: TableName = "evaluations") -> DataFrame:
-        """A table of the run as a pandas data frame, one row a measurement, round, event or client.
-
-        Args:
-            table: `evaluations`, `rounds`, `events` or `clients`.
-
-        Returns:
-            A data frame with the table's columns.
-        """
-        from asyncfed.analysis.frames import to_frame
-
-        tables: dict[str, Callable[[], Mapping[str, object]]] = {
-            "evaluations": lambda: self.evaluations,
-            "rounds": lambda: self.rounds,
-            "events": self.journal.event_columns,
-            "clients": lambda: self.clients.columns,
-        }
-        if table not in tables:
-            raise ConfigError(f'There is no table "{table}"; a run has {", ".join(tables)}.')
-        return to_frame(tables[table]())
 
 
 def _public(recorded: RecordedRun) -> Run:
@@ -515,18 +353,3 @@ def advise(
             watch=watch,
         )
     )
-
-
-__all__ = [
-    "Run",
-    "TableName",
-    "advise",
-    "certify",
-    "load",
-    "register",
-    "resume",
-    "run",
-    "run_live",
-    "verify",
-    "what_if",
-]

@@ -1,4 +1,4 @@
-"""Help lists strategies, problems and delays with a line each, the same as `asyncfed list` has."""
+"""Help lists problems, delays and the usual strategies with a line each, the same as `asyncfed list` has."""
 
 import pytest
 
@@ -10,7 +10,8 @@ from asyncfed.presets import DELAYS, PROBLEMS, STRATEGIES
 @pytest.mark.parametrize(("section", "known"), [("strategies", STRATEGIES), ("problems", PROBLEMS), ("delays", DELAYS)])
 def test_it_says_what_the_list_says(section, known):
     listed = _names_of(section)
-    assert NAMES[section] == {name: listed[name] for name in known}
+    assert NAMES[section] == {name: listed[name] for name in NAMES[section]}
+    assert section == "strategies" or NAMES[section].keys() == set(known)
 
 
 def test_every_name_has_a_line_that_fits_a_terminal(cli):

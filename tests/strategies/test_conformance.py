@@ -4,6 +4,7 @@ from itertools import product
 
 import pytest
 
+from asyncfed.core.types import Work
 from asyncfed.strategies import (
     AFL,
     AFLGuard,
@@ -14,10 +15,21 @@ from asyncfed.strategies import (
     FedCompass,
     PublishedScripts,
     Ringmaster,
+    algorithms,
 )
 from asyncfed.strategies.discounts import Hinge, NoDiscount, Polynomial
 from asyncfed.strategies.samplers import Fair, ShortestQueue, ShuffledCycle, UniformAll, UniformIdle, Weighted
+from asyncfed.strategies.schedules import ConstantRate
 from asyncfed.testing import check_strategy
+
+ALGORITHMS = algorithms()
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_every_algorithm_by_name(name):
+    algorithm = ALGORITHMS[name]
+    check_strategy(algorithm.make(3, Work(), ConstantRate()), seed=1, metrics=algorithm.metrics)
+
 
 SKIP_BUSY = {
     "idle": UniformIdle(),

@@ -11,7 +11,7 @@ import pytest
 from asyncfed.core.random import Stream, purpose_key
 from asyncfed.core.record import UNSET, to_plain
 from asyncfed.core.server import Server
-from asyncfed.core.types import Cancel, Dispatch, Drop, Merge, Report, Wake
+from asyncfed.core.types import Cancel, Dispatch, Drop, Merge, Report, Wake, Work
 from asyncfed.strategies import (
     AFL,
     AFLGuard,
@@ -22,6 +22,7 @@ from asyncfed.strategies import (
     FedCompass,
     PublishedScripts,
     Ringmaster,
+    algorithms,
 )
 from asyncfed.strategies.discounts import Hinge, NoDiscount
 from asyncfed.strategies.samplers import ShuffledCycle, UniformAll, Weighted
@@ -54,11 +55,25 @@ CASES = {
 }
 
 
+ALGORITHMS = algorithms()
+"""Each as it is made by its name; the cases above are settings of theirs that deserve a file of their own."""
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_decisions_of_every_algorithm(name, request):
+    algorithm = ALGORITHMS[name]
+    strategy = algorithm.make(4, Work(epochs=2), DelayAware(delay_penalty=0.5))
+    compare(FOLDER / "named" / f"{name}.json", decided(strategy, algorithm.metrics), request)
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_decisions_are_the_recorded_ones(name, request):
-    path = FOLDER / f"{name}.json"
-    story = decided(CASES[name])
+    compare(FOLDER / f"{name}.json", decided(CASES[name], ("distance", "trusted_norm")), request)
+
+
+def compare(path, story, request):
     if request.config.getoption("--regenerate-golden"):
+        path.parent.mkdir(exist_ok=True)
         path.write_text("[\n" + ",\n".join(map(json.dumps, story)) + "\n]\n")
     recorded = json.loads(path.read_text())
     for number, (line, expected) in enumerate(zip(story, recorded, strict=False)):
@@ -68,9 +83,10 @@ def test_decisions_are_the_recorded_ones(name, request):
 
 def test_nothing_is_recorded_that_is_not_checked():
     assert {path.stem for path in FOLDER.glob("*.json")} == set(CASES)
+    assert {path.stem for path in FOLDER.glob("named/*.json")} == set(ALGORITHMS)
 
 
-def decided(strategy):
+def decided(strategy, metrics):
     """One line per input: what came in, then everything decided."""
     server = Server(strategy, [2 * client + 1 for client in range(NUM_CLIENTS)], seed=1)
     chance = Stream(purpose_key(1, "golden schedule"))
@@ -96,7 +112,7 @@ def decided(strategy):
                 story.append([f"lose {ticket}", *map(written, server.lose(ticket))])
             else:
                 client = server.outstanding[ticket].client
-                numbers = {name: measured.unit() for name in ("distance", "trusted_norm")}
+                numbers = {name: measured.unit() for name in metrics}
                 examples = server.num_examples(client)
                 report = Report(ticket, client, float(step), 4.0 * chance.unit(), examples, numbers)
                 story.append([f"report {ticket}", *map(written, server.receive(report))])

@@ -1,4 +1,4 @@
-"""What --help lists with a line each: strategies, problems and delays by name.
+"""What --help lists with a line each: problems, delays and the usual strategies by name.
 
 Written out, for help is printed without importing what makes them; a test compares it with `asyncfed list`.
 """
@@ -9,22 +9,13 @@ NAMES = {
     "strategies": {
         "afl": "AFL, mean of every client's latest model (Algorithm 1)",
         "afl_mixing": "AFL, mixing by one half (the published server rule, with clients that download)",
-        "afl_delta_mean": "AFL, average of deltas",
-        "afl_delta_sum": "AFL, sum of deltas (the proofs' rule)",
         "sync": "synchronous FL, equal weights, constant rate (the paper's rival)",
         "fedavg": "FedAvg, weights by samples",
-        "fedprox": "FedProx, proximal term 0.01",
         "fedasync": "FedAsync, mixing 0.6 with a polynomial discount",
-        "scaffold_async": "FedAsync, mixing 0.4, with the corrections of SCAFFOLD: clients that differ do not pull the "
-        "model apart",
-        "scaffold": "SCAFFOLD, synchronous, equal weights",
         "fedbuff": "FedBuff, a buffer as large as the number in flight, at most 10",
-        "fedcompass": "FedCompass: everybody at work, with as many local steps as make groups arrive together",
+        "scaffold_async": "FedAsync with the corrections of SCAFFOLD: clients that differ do not pull the model apart",
         "ringmaster": "Ringmaster ASGD: changes up to J versions old, older work is begun anew",
-        "aflguard": "AFLGuard, which trusts client 0: changes that differ too much from its own are dropped",
-        "cyclic": "Cyclic Weight Transfer",
-        "published": "the published scripts, AFL mode: barrier rounds, clients never download, halving",
-        "published_sync": "the published scripts, synchronous mode: clients never download, plain mean",
+        "fedcompass": "FedCompass: everybody at work, with as many local steps as make groups arrive together",
     },
     "problems": {
         "least_squares": "a number: linear regression, half the squared error",
@@ -49,6 +40,8 @@ def help_text() -> str:
     for section, names in NAMES.items():
         width = max(map(len, names))
         lines = [f"  {name:{width}}  {_shorten(words, 74 - width)}" for name, words in names.items()]
+        if section == "strategies":
+            lines.append("  and many more: asyncfed list strategies")
         paragraphs.append("\b\n" + "\n".join([f"{section.capitalize()}:", *lines]))
     return "\n\n".join(paragraphs)
 

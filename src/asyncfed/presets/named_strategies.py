@@ -2,113 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Literal
 
 from asyncfed.core.errors import ConfigError, did_you_mean
 from asyncfed.core.record import replace, to_plain
 from asyncfed.core.types import Schedule, Work
 from asyncfed.registry import kinds
-from asyncfed.rules import Scaffold
-from asyncfed.strategies import (
-    AFL,
-    AFLGuard,
-    CyclicWeightTransfer,
-    Dispatching,
-    FedAsync,
-    FedAvg,
-    FedBuff,
-    FedCompass,
-    PublishedScripts,
-    Ringmaster,
-)
+from asyncfed.strategies import Dispatching
+from asyncfed.strategies.algorithm import Maker, algorithms
 from asyncfed.strategies.protocol import Strategy
 from asyncfed.strategies.schedules import ConstantRate, DelayAware
 
-Maker = Callable[[int, Work, Schedule], Strategy]
-
 STRATEGIES: dict[str, tuple[str, Maker]] = {
-    "afl": (
-        "AFL, mean of every client's latest model (Algorithm 1)",
-        lambda tickets, work, rate: AFL(concurrency=tickets, work=work, schedule=rate),
-    ),
-    "afl_mixing": (
-        "AFL, mixing by one half (the published server rule, with clients that download)",
-        lambda tickets, work, rate: AFL(concurrency=tickets, aggregate="mixing", work=work, schedule=rate),
-    ),
-    "afl_delta_mean": (
-        "AFL, average of deltas",
-        lambda tickets, work, rate: AFL(concurrency=tickets, aggregate="delta_mean", work=work, schedule=rate),
-    ),
-    "afl_delta_sum": (
-        "AFL, sum of deltas (the proofs' rule)",
-        lambda tickets, work, rate: AFL(concurrency=tickets, aggregate="delta_sum", work=work, schedule=rate),
-    ),
-    "sync": (
-        "synchronous FL, equal weights, constant rate (the paper's rival)",
-        lambda tickets, work, rate: FedAvg(cohort_size=tickets, weighting="equal", work=work),
-    ),
-    "fedavg": (
-        "FedAvg, weights by samples",
-        lambda tickets, work, rate: FedAvg(cohort_size=tickets, work=work),
-    ),
-    "fedprox": (
-        "FedProx, proximal term 0.01",
-        lambda tickets, work, rate: FedAvg(cohort_size=tickets, work=replace(work, proximal=0.01)),
-    ),
-    "fedasync": (
-        "FedAsync, mixing 0.6 with a polynomial discount",
-        lambda tickets, work, rate: FedAsync(concurrency=tickets, work=work),
-    ),
-    "scaffold_async": (
-        "FedAsync, mixing 0.4, with the corrections of SCAFFOLD: clients that differ do not pull the model apart",
-        lambda tickets, work, rate: FedAsync(
-            concurrency=tickets, mixing=0.4, work=replace(work, proximal=0.0), schedule=rate, rule=Scaffold()
-        ),
-    ),
-    "scaffold": (
-        "SCAFFOLD, synchronous, equal weights",
-        lambda tickets, work, rate: FedAvg(
-            cohort_size=tickets,
-            weighting="equal",
-            work=replace(work, proximal=0.0),
-            schedule=rate,
-            rule=Scaffold(),
-        ),
-    ),
-    "fedbuff": (
-        "FedBuff, a buffer as large as the number in flight, at most 10",
-        lambda tickets, work, rate: FedBuff(concurrency=tickets, buffer_size=min(10, tickets), work=work),
-    ),
-    "fedcompass": (
-        "FedCompass: everybody at work, with as many local steps as make groups arrive together",
-        lambda tickets, work, rate: FedCompass(work=work),
-    ),
-    "ringmaster": (
-        "Ringmaster ASGD: changes up to J versions old, older work is begun anew",
-        lambda tickets, work, rate: Ringmaster(concurrency=tickets, staleness_threshold=tickets, work=work),
-    ),
-    "aflguard": (
-        "AFLGuard, which trusts client 0: changes that differ too much from its own are dropped",
-        lambda tickets, work, rate: AFLGuard(concurrency=tickets, train_trusted=True, work=work),
-    ),
-    "cyclic": (
-        "Cyclic Weight Transfer",
-        lambda tickets, work, rate: CyclicWeightTransfer(round_length=tickets, work=work),
-    ),
-    "published": (
-        "the published scripts, AFL mode: barrier rounds, clients never download, halving",
-        lambda tickets, work, rate: PublishedScripts(
-            mode="afl", cohort_size=tickets, work=replace(work, start="own"), schedule=rate
-        ),
-    ),
-    "published_sync": (
-        "the published scripts, synchronous mode: clients never download, plain mean",
-        lambda tickets, work, rate: PublishedScripts(
-            mode="sync", cohort_size=tickets, work=replace(work, start="own"), schedule=ConstantRate()
-        ),
-    ),
+    name: (algorithm.summary, algorithm.make) for name, algorithm in algorithms().items()
 }
+"""What each name stands for, and how it is made. See `asyncfed.strategies.algorithm`."""
 
 
 def strategy_named(name: str, tickets: int, work: Work, rate: Schedule | None = None) -> Strategy:

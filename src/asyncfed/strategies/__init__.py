@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+from pkgutil import iter_modules
+from typing import TYPE_CHECKING, Any
+
+from asyncfed import registry
 from asyncfed.core.types import Schedule
 from asyncfed.strategies.afl import AFL
 from asyncfed.strategies.aflguard import AFLGuard
+from asyncfed.strategies.algorithm import Algorithm, add_algorithm, algorithms
+from asyncfed.strategies.async_sgd import AsyncSGD
 from asyncfed.strategies.bounded_staleness import BoundedStaleness
 from asyncfed.strategies.cyclic import CyclicWeightTransfer
 from asyncfed.strategies.discounts import Discount, Hinge, NoDiscount, Polynomial
@@ -39,6 +46,8 @@ from asyncfed.strategies.schedules import ConstantRate, DelayAware
 __all__ = [
     "AFL",
     "AFLGuard",
+    "Algorithm",
+    "AsyncSGD",
     "BoundedStaleness",
     "Cohort",
     "CohortState",
@@ -70,5 +79,20 @@ __all__ = [
     "UniformAll",
     "UniformIdle",
     "Weighted",
+    "add_algorithm",
+    "algorithms",
     "fedprox",
 ]
+
+for _module in iter_modules(__path__):  # a file of this folder is all that a new algorithm needs
+    import_module(f"{__name__}.{_module.name}")
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        """Strategies and their parts that files of this folder register, by the name of their class."""
+        for part in ("strategy", "sampler", "discount", "schedule"):
+            for member in registry.kinds(part).values():
+                if member.__name__ == name and member.__module__.startswith(f"{__name__}."):
+                    return member
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -9,6 +9,7 @@ from asyncfed.core.errors import ConfigError
 from asyncfed.core.record import Record, replace
 from asyncfed.core.types import Action, Combine, Dispatch, Merge, Payload, Schedule, Update, Work
 from asyncfed.registry import register
+from asyncfed.strategies.algorithm import Algorithm, add_algorithm
 from asyncfed.strategies.bounded_staleness import WhenStale, check_bound, drop_stale, may_merge
 from asyncfed.strategies.discounts import Discount, Polynomial
 from asyncfed.strategies.dispatch import KeepBusy, RuledStrategy, check_between
@@ -196,3 +197,29 @@ def _weigh_by_participation(
         count_merge(state.merges, client)
         total += 1
     return tuple(weighed), total
+
+
+for _name, _aggregate, _memory, _words in (
+    ("afl", "latest", "n", "AFL, mean of every client's latest model (Algorithm 1)"),
+    ("afl_mixing", "mixing", "0", "AFL, mixing by one half (the published server rule, with clients that download)"),
+    ("afl_delta_mean", "delta_mean", "0", "AFL, average of deltas"),
+    ("afl_delta_sum", "delta_sum", "0", "AFL, sum of deltas (the proofs' rule)"),
+):
+    add_algorithm(
+        Algorithm(
+            name=_name,
+            summary=_words,
+            make=lambda tickets, work, rate, aggregate=_aggregate: AFL(  # type: ignore[misc]
+                concurrency=tickets, aggregate=aggregate, work=work, schedule=rate
+            ),
+            family="the paper's",
+            year=2024,
+            timing="asynchronous",
+            data="similar",
+            server_memory=_memory,
+            sums_only=_memory == "0",
+            certificate="the paper's, and ours along a run",
+            evidence="text and code",
+        ),
+        __name__,
+    )

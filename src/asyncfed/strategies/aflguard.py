@@ -11,6 +11,7 @@ from asyncfed.core.record import Config
 from asyncfed.core.types import Action, Drop, Schedule, Update, Work
 from asyncfed.registry import register
 from asyncfed.rules.trusted_distance import TrustedDistance
+from asyncfed.strategies.algorithm import Algorithm, add_algorithm
 from asyncfed.strategies.dispatch import KeepBusy, RoundState, check_positive, check_tickets, merge_on_arrival
 from asyncfed.strategies.protocol import View
 from asyncfed.strategies.samplers import Sampler, UniformIdle
@@ -103,3 +104,22 @@ class AFLGuard(KeepBusy, Config, tag_field="kind", tag="aflguard"):
         if not self.train_trusted and len(view.clients) > 1:
             view = ViewWithout(view, self.trusted_client)
         return super().refill(state, view, actions, held)
+
+
+add_algorithm(
+    Algorithm(
+        name="aflguard",
+        summary="AFLGuard, which trusts client 0: changes that differ too much from its own are dropped",
+        make=lambda tickets, work, rate: AFLGuard(concurrency=tickets, train_trusted=True, work=work),
+        family="robust",
+        year=2022,
+        timing="asynchronous",
+        data="similar",
+        server_memory="1",
+        robust=True,
+        sums_only=False,
+        evidence="code",
+        metrics=("distance", "trusted_norm"),
+    ),
+    __name__,
+)

@@ -9,6 +9,7 @@ from asyncfed.core.errors import ConfigError
 from asyncfed.core.record import Config, replace
 from asyncfed.core.types import Action, Merge, Schedule, Update, Work
 from asyncfed.registry import register
+from asyncfed.strategies.algorithm import Algorithm, add_algorithm
 from asyncfed.strategies.dispatch import OneByOne, RoundState
 from asyncfed.strategies.protocol import View
 from asyncfed.strategies.samplers import Sampler, ShuffledCycle
@@ -54,3 +55,18 @@ class CyclicWeightTransfer(OneByOne, Config, tag_field="kind", tag="cyclic_weigh
         ends_round = count >= self.round_size(len(view.clients))
         merge = Merge((update.report.ticket,), (1.0,), keep=0.0, of="model", ends_round=ends_round)
         return self.refill(replace(state, merged_this_round=0 if ends_round else count), view, [merge])
+
+
+add_algorithm(
+    Algorithm(
+        name="cyclic",
+        summary="Cyclic Weight Transfer",
+        make=lambda tickets, work, rate: CyclicWeightTransfer(round_length=tickets, work=work),
+        family="synchronous",
+        year=2018,
+        timing="sequential",
+        data="similar",
+        sums_only=False,
+    ),
+    __name__,
+)

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Literal
 from asyncfed.core.record import field
 from asyncfed.core.types import Action, Merge, Schedule, Update, Work
 from asyncfed.registry import register
+from asyncfed.strategies.algorithm import Algorithm, add_algorithm
 from asyncfed.strategies.discounts import Discount, Polynomial
 from asyncfed.strategies.dispatch import KeepBusy, RoundState, RuledStrategy, check_between
 from asyncfed.strategies.participation_weights import count_merge, participation_factor
@@ -77,3 +78,19 @@ class FedAsync(KeepBusy, RuledStrategy, tag_field="kind", tag="fedasync"):
         merged = 0 if ends_round else count
         after = CountingState(state.sampling, merged_this_round=merged, merges=state.merges, total_merges=total)
         return self.refill(after, view, [merge])
+
+
+add_algorithm(
+    Algorithm(
+        name="fedasync",
+        summary="FedAsync, mixing 0.6 with a polynomial discount",
+        make=lambda tickets, work, rate: FedAsync(concurrency=tickets, work=work),
+        family="staleness",
+        year=2019,
+        timing="asynchronous",
+        data="similar",
+        certificate="yes",
+        evidence="text and code",
+    ),
+    __name__,
+)

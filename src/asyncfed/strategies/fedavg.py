@@ -8,6 +8,7 @@ from typing import Literal
 from asyncfed.core.record import replace
 from asyncfed.core.types import Action, Schedule, Work
 from asyncfed.registry import register
+from asyncfed.strategies.algorithm import Algorithm, add_algorithm
 from asyncfed.strategies.dispatch import Cohort, RuledStrategy, mean_of_models
 from asyncfed.strategies.samplers import Sampler, UniformIdle
 from asyncfed.strategies.schedules import ConstantRate
@@ -67,3 +68,47 @@ def fedprox(cohort_size: int = 5, proximal: float = 0.01, work: Work | None = No
     Li et al., "Federated Optimization in Heterogeneous Networks", MLSys 2020.
     """
     return FedAvg(cohort_size=cohort_size, work=replace(work or Work(), proximal=proximal))
+
+
+add_algorithm(
+    Algorithm(
+        name="sync",
+        summary="synchronous FL, equal weights, constant rate (the paper's rival)",
+        make=lambda tickets, work, rate: FedAvg(cohort_size=tickets, weighting="equal", work=work),
+        family="synchronous",
+        year=2017,
+        timing="synchronous",
+        data="similar",
+        certificate="yes",
+    ),
+    __name__,
+)
+
+
+add_algorithm(
+    Algorithm(
+        name="fedavg",
+        summary="FedAvg, weights by samples",
+        make=lambda tickets, work, rate: FedAvg(cohort_size=tickets, work=work),
+        family="synchronous",
+        year=2017,
+        timing="synchronous",
+        data="similar",
+        certificate="yes",
+    ),
+    __name__,
+)
+
+
+add_algorithm(
+    Algorithm(
+        name="fedprox",
+        summary="FedProx, proximal term 0.01",
+        make=lambda tickets, work, rate: FedAvg(cohort_size=tickets, work=replace(work, proximal=0.01)),
+        family="synchronous",
+        year=2018,
+        timing="synchronous",
+        data="similar",
+    ),
+    __name__,
+)

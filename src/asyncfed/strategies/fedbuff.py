@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from asyncfed.core.errors import ConfigError
 from asyncfed.core.types import Action, Merge, Schedule, Update, Work
 from asyncfed.registry import register
+from asyncfed.strategies.algorithm import Algorithm, add_algorithm
 from asyncfed.strategies.discounts import Discount, Polynomial
 from asyncfed.strategies.dispatch import DispatchPolicy, KeepBusy, RuledStrategy, SamplerState, check_positive
 from asyncfed.strategies.protocol import View
@@ -82,3 +83,19 @@ class FedBuff(KeepBusy, RuledStrategy, tag_field="kind", tag="fedbuff"):
         weights = tuple([self.server_lr / self.buffer_size * s for s in discounts])
         merge = Merge(tickets, weights, keep=1.0, of="delta", ends_round=True)
         return self.refill(BufferState(state.sampling), view, [merge])
+
+
+add_algorithm(
+    Algorithm(
+        name="fedbuff",
+        summary="FedBuff, a buffer as large as the number in flight, at most 10",
+        make=lambda tickets, work, rate: FedBuff(concurrency=tickets, buffer_size=min(10, tickets), work=work),
+        family="staleness",
+        year=2021,
+        timing="asynchronous",
+        data="similar",
+        certificate="yes",
+        evidence="text and code",
+    ),
+    __name__,
+)

@@ -9,6 +9,7 @@ from asyncfed.core.errors import ConfigError
 from asyncfed.core.record import Record, field, replace
 from asyncfed.core.types import Action, Dispatch, Merge, Schedule, Train, Update, Wake, Work
 from asyncfed.registry import register
+from asyncfed.strategies.algorithm import Algorithm, add_algorithm
 from asyncfed.strategies.arrival_groups import Group, Held, choose_group, known_speed, steps_of_new_group
 from asyncfed.strategies.discounts import Discount, Polynomial
 from asyncfed.strategies.dispatch import RuledStrategy, check_between, check_positive, check_rule_fits
@@ -199,3 +200,19 @@ class FedCompass(RuledStrategy, tag_field="kind", tag="fedcompass"):
 
     def _train(self, client: int, steps: int) -> Train:
         return Train(client, replace(self.work, steps=steps), self.schedule)
+
+
+add_algorithm(
+    Algorithm(
+        name="fedcompass",
+        summary="FedCompass: everybody at work, with as many local steps as make groups arrive together",
+        make=lambda tickets, work, rate: FedCompass(work=work),
+        family="semi-synchronous",
+        year=2023,
+        timing="semi-synchronous",
+        data="similar",
+        extra_down="a number",
+        evidence="code",
+    ),
+    __name__,
+)

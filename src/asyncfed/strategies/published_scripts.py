@@ -8,6 +8,7 @@ from typing import Literal
 from asyncfed.core.record import Config, replace
 from asyncfed.core.types import Action, Merge, Schedule, Work
 from asyncfed.registry import register
+from asyncfed.strategies.algorithm import Algorithm, add_algorithm
 from asyncfed.strategies.dispatch import Cohort
 from asyncfed.strategies.samplers import Sampler, UniformIdle
 from asyncfed.strategies.schedules import ConstantRate, DelayAware
@@ -58,3 +59,39 @@ class PublishedScripts(Cohort, Config, tag_field="kind", tag="published_scripts"
         if self.mode == "sync":
             return super().merges(drawn, examples)
         return [Merge((t,), (0.5,), keep=0.5, of="model", ends_round=t == drawn[-1]) for t in drawn]
+
+
+add_algorithm(
+    Algorithm(
+        name="published",
+        summary="the published scripts, AFL mode: barrier rounds, clients never download, halving",
+        make=lambda tickets, work, rate: PublishedScripts(
+            mode="afl", cohort_size=tickets, work=replace(work, start="own"), schedule=rate
+        ),
+        family="the paper's",
+        year=2024,
+        timing="synchronous",
+        data="the same",
+        client_memory="1",
+        evidence="code",
+    ),
+    __name__,
+)
+
+
+add_algorithm(
+    Algorithm(
+        name="published_sync",
+        summary="the published scripts, synchronous mode: clients never download, plain mean",
+        make=lambda tickets, work, rate: PublishedScripts(
+            mode="sync", cohort_size=tickets, work=replace(work, start="own"), schedule=ConstantRate()
+        ),
+        family="the paper's",
+        year=2024,
+        timing="synchronous",
+        data="the same",
+        client_memory="1",
+        evidence="code",
+    ),
+    __name__,
+)

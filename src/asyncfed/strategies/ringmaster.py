@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from asyncfed.core.errors import ConfigError
 from asyncfed.core.types import Action, Cancel, Drop, Schedule, Train, Update, Work, staleness_of
 from asyncfed.registry import register
+from asyncfed.strategies.algorithm import Algorithm, add_algorithm
 from asyncfed.strategies.dispatch import KeepBusy, RoundState, RuledStrategy, check_positive, merge_on_arrival
 from asyncfed.strategies.protocol import View
 from asyncfed.strategies.samplers import Sampler, UniformIdle
@@ -82,3 +83,19 @@ class Ringmaster(KeepBusy, RuledStrategy, tag_field="kind", tag="ringmaster"):
                 actions.append(Cancel(dispatch.ticket, f"staleness has reached staleness_threshold {limit}"))
                 actions.append(Train(dispatch.client, self.work, self.schedule))
         return self.refill(after, view, actions)
+
+
+add_algorithm(
+    Algorithm(
+        name="ringmaster",
+        summary="Ringmaster ASGD: changes up to J versions old, older work is begun anew",
+        make=lambda tickets, work, rate: Ringmaster(concurrency=tickets, staleness_threshold=tickets, work=work),
+        family="time-optimal",
+        year=2025,
+        timing="asynchronous",
+        data="the same",
+        certificate="yes",
+        evidence="code",
+    ),
+    __name__,
+)

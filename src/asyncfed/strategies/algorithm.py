@@ -1,8 +1,8 @@
 """What is known of each algorithm: its name, a line about it, how it is made, and the facts of the table one can scan.
 
 A file of this folder that brings an algorithm ends with `add_algorithm(Algorithm(...), __name__)`. Files are found by
-themselves, so that the algorithm then has a name on the command line, a row in `docs/algorithms.md` and a place in every
-test that holds for all.
+themselves, so that the algorithm then has a name on the command line, a row in `docs/algorithms.md` and a place in
+every test that holds for all.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from asyncfed.core.types import Schedule, Work
 from asyncfed.strategies.protocol import Strategy
 
 Maker: TypeAlias = Callable[[int, Work, Schedule], Strategy]
-"""`make(tickets, work, rate)`: the strategy with so many clients at work or in a cohort; `rate` is the paper's schedule,
-for those that use it."""
+"""`make(tickets, work, rate)`: the strategy with so many clients at work or in a cohort; `rate` is the paper's
+schedule, for those that use it."""
 
 Family: TypeAlias = Literal[
     "the paper's",

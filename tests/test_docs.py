@@ -1,5 +1,6 @@
 """What the documents say is true: their code runs, prints what they show, names every setting, and links to what is."""
 
+import importlib.util
 import io
 import json
 import re
@@ -16,11 +17,14 @@ import pytest
 from asyncfed.cli import app as cli
 from asyncfed.core.record import Config
 from asyncfed.experiment import Experiment
+from asyncfed.presets.algorithm_cards import CARD_PARAGRAPHS, card_named
 from asyncfed.registry import part_members
+from asyncfed.strategies import algorithms
 
 ROOT = Path(__file__).parent.parent
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
 GUIDE = ROOT / "docs" / "guide.md"
+SETTINGS = ROOT / "docs" / "settings.md"
 TORCH_EXAMPLES = {"digits_cnn.py", "own_module.py", "wind_lstm.py"}  # see test_torch_examples.py
 EXAMPLES = sorted(
     path for path in (ROOT / "examples").glob("*.py") if path.name != "demo.py" and path.name not in TORCH_EXAMPLES
@@ -154,12 +158,12 @@ def settings_of(config):
 
 
 def described_settings():
-    """{name: [{key: default}, ...]} of the guide's tables, whose first cell names a kind or a section.
+    """{name: [{key: default}, ...]} of the tables in the guide and in settings.md.
 
-    Either one row a key below a head `| name | default | ...`, or one row a kind below `| kind | keys | ...`.
+    Their first cell names a kind or a section. Either one row a key below a head `| name | default | ...`, or one row a kind below `| kind | keys | ...`.
     """
     tables, head, current = {}, None, None
-    for line in GUIDE.read_text().splitlines():
+    for line in (GUIDE.read_text() + SETTINGS.read_text()).splitlines():
         cells = [cell.strip() for cell in line.strip().strip("|").split("|")] if line.startswith("|") else None
         if cells is None:
             head = None
@@ -194,9 +198,33 @@ SECTIONS = {
 
 
 @pytest.mark.parametrize("config", all_configs(Experiment), ids=lambda config: config.__name__)
-def test_the_guide_names_every_key_and_its_default(config):
+def test_the_documentation_names_every_key_and_its_default(config):
     name = config.__struct_config__.tag or SECTIONS[config.__name__]
-    assert settings_of(config) in described_settings().get(name, [])
+    assert settings_of(config) in described_settings().get(name, []) or not settings_of(config)
+
+
+def generator():
+    spec = importlib.util.spec_from_file_location("generate", ROOT / "docs" / "generate.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_generated_pages_are_up_to_date():
+    """Else run `python docs/generate.py`."""
+    made = generator()
+    page = ROOT / "docs" / "algorithms.md"
+    assert made.settings_page() == SETTINGS.read_text()
+    assert made.algorithms_page(page.read_text()) == page.read_text()
+
+
+@pytest.mark.parametrize("name", algorithms())
+def test_every_card_says_what_cards_say(name):
+    card = card_named(name)
+    places = [card.find(f"\n{words}") for words in CARD_PARAGRAPHS]
+    assert -1 not in places, [words for words, place in zip(CARD_PARAGRAPHS, places, strict=True) if place < 0]
+    assert places == sorted(places)
+    assert "Bytes" in card
 
 
 # ---- links ---------------------------------------------------------------------------------------------------------

@@ -54,3 +54,9 @@ def test_presets_prints_one_as_toml(cli, name):
 
 def test_presets_without_a_name_lists_them(cli):
     assert cli("presets").raw == cli("list", "presets").raw
+
+
+def test_a_card_with_its_facts(cli):
+    said = cli("card", "scaffold").raw
+    assert "When to use it:" in said
+    assert "sums are enough (secure aggregation)  no" in said

@@ -54,6 +54,7 @@ for command in (
     advise_commands.advise,
     study_commands.reproduce,
     list_commands.presets,
+    list_commands.card,
 ):
     app.command(epilog=help_text() if command in NAMING else None)(command)
 app.command("list")(list_commands.list_names)

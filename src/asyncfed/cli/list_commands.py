@@ -73,6 +73,19 @@ def presets(name: Annotated[str | None, typer.Argument(help="The preset.", show_
     print(to_toml(preset(name)()))
 
 
+def card(name: Annotated[str, typer.Argument(help="The algorithm, as `asyncfed list strategies` has it.")]) -> None:
+    """Print the card of an algorithm: paper, rule, when to use it, what goes wrong elsewhere, what was confirmed."""
+    from asyncfed.presets.algorithm_cards import card_named, fact_lines
+
+    text = card_named(name)
+    facts = fact_lines(name)
+    width = max(len(words) for words, _ in facts)
+    print(text)
+    print()
+    for words, value in facts:
+        print(f"{words:{width}}  {value}")
+
+
 def _names_of(section: str) -> dict[str, str]:
     """Names and what they stand for: ready-made ones first, then parts that are registered by their kind."""
     from asyncfed.presets import BUILT_IN, DELAYS, PRESETS, PROBLEMS, STRATEGIES

@@ -1,4 +1,25 @@
-"""AFLGuard: asynchronous SGD that adds only changes close enough to a trusted client's."""
+"""AFLGuard: asynchronous SGD that adds only changes close enough to a trusted client's.
+
+Paper: Fang, Liu, Gong & Bentley, "AFLGuard: Byzantine-robust Asynchronous Federated Learning", ACSAC 2022.
+
+Rule:
+
+    on arrival:  x = x + server_lr g_i   if |g_i - g_s| <= lambda |g_s|, else it is dropped;     g_i = w_i - w_base
+
+g_s is the change that a trusted client's rows bring from the present model with the same work; the server holds those
+rows and trains on them itself, every `refresh` versions. lambda 1.5, refresh 10. By name, client 0 is trusted and is
+trained as well. With lambda infinite it is plain asynchronous SGD; below 1 a change of zero is dropped too.
+
+State: g_s. Bytes beyond the model: none; the server needs trusted rows, so it works in simulations and in live runs on
+one machine. The time of its training is not counted.
+
+When to use it: some clients may send harmful updates and a few clean rows exist that resemble the clients'. Attackers
+that stay within the distance are not seen.
+
+What goes wrong elsewhere: nothing known.
+
+Confirmed: the rule against public code; lambda and the number of trusted rows from memory.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,30 @@
-"""FedCompass: give each client as many local steps as make a group of them arrive together."""
+"""FedCompass: give each client as many local steps as make a group of them arrive together.
+
+Paper: Li et al., "FedCompass: Efficient Cross-Silo Federated Learning on Heterogeneous Client Devices Using a Computing
+Power-Aware Scheduler", ICLR 2024.
+
+Rule: every client is at work; when all of a group are there, or at its latest time,
+
+    x = x + server_lr sum_i p_i s(tau_i) (w_i - w_base,i)      p_i the share of samples, or 1/C
+
+A client of v seconds per step joins the open group in which it can make most steps, floor((expected - now)/v) in
+[Q_min, Q_max]; else it opens one, timed so that the next members of an open group can join. A group is merged at the
+latest after 1.5 times its expected duration; who comes later gets the present model at once, and its update waits for
+the next merge. Q_min 20, Q_max 100; v is 0.9 of the last ticket's and 0.1 of the old. A round is one merge. The clients
+of the start are the first group, with Q_max steps, whose latest time the first arrival sets. The first update of a
+client that joins later waits for the next merge. With equal, constant speeds there is one group: FedAvg.
+
+State: the open groups, updates that wait, each client's speed. Bytes beyond the model: a number of steps, down.
+
+When to use it: devices differ in speed and each keeps its own. Steps must cost time: with `Delays`, `compute` is the
+seconds of one pass over the client's data. A client whose speed jumps comes late and counts little, and many steps on
+differing data drive clients apart.
+
+What goes wrong elsewhere: timers of the operating system, so that no run can be repeated; a step lost by rounding where
+speeds are equal; a further factor 1/C on the weights (the authors' code, which also merges first updates one by one).
+
+Confirmed: against the scheduler of the authors' code.
+"""
 
 from __future__ import annotations
 

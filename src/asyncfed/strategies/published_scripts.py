@@ -1,4 +1,23 @@
-"""What the paper's published scripts do, which is not what the paper's text says."""
+"""What the paper's published scripts do, which is not what the paper's text says.
+
+Paper: the scripts published with Forootani & Iervolino, "Asynchronous Federated Learning: A Scalable Approach for
+Decentralized Machine Learning".
+
+Rule: barrier rounds of J clients drawn without replacement; no client ever downloads, each trains on from its own last
+model. When all have reported, in the order in which they were drawn,
+
+    x = (x + w_i) / 2   for each in turn      mode "afl", the name published; its rate decays
+    x = (1/J) sum_i w_i                       mode "sync", the name published_sync; its rate is constant
+
+State: none at the server; each client keeps its model. Bytes beyond the model: none.
+
+When to use it: with `reading="published"`, to repeat the published curves, and for nothing else: clients that never
+download never learn from one another.
+
+What goes wrong elsewhere: this is it.
+
+Confirmed: the scripts were read and run.
+"""
 
 from __future__ import annotations
 

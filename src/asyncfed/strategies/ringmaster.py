@@ -1,4 +1,26 @@
-"""Ringmaster ASGD: add every change that is fresh enough, and begin again what can no longer be."""
+"""Ringmaster ASGD: add every change that is fresh enough, and begin again what can no longer be.
+
+Paper: Maranjyan, Tyurin & Richtárik, "Ringmaster ASGD: The First Asynchronous SGD with Optimal Time Complexity", 2025.
+
+Rule:
+
+    on arrival:         x = x + server_lr (w_i - w_base)   if tau < R, else nothing
+    after every merge:  each ticket that is out and now R versions old is cancelled; its client begins anew from x
+
+The paper's R is max(1, ceil(sigma^2 / epsilon)); by name R is the number in flight. With R = 1 every merge cancels all
+other tickets: sequential SGD by whoever is fastest. With a very large R it is plain asynchronous SGD. What was computed
+for a cancelled ticket is counted, in time and energy. A round is J merged updates.
+
+State: none. Bytes beyond the model: none.
+
+When to use it: all clients draw from the same distribution and speeds differ or change. Homogeneous data only: who is
+always too late is never heard, so with differing data the model is the fast clients' one.
+
+What goes wrong elsewhere: old changes dropped but nobody stopped, so that slow clients never get anywhere; staleness
+compared with <=.
+
+Confirmed: the rule with stops against the authors' code; R and the step of the theorem from memory.
+"""
 
 from __future__ import annotations
 

@@ -1,0 +1,120 @@
+"""Which independent function stands beside which algorithm, and how the algorithm's settings are drawn.
+
+`Case(function, draw)`: `function(run, settings)` is of `independent/`; `draw(rng, world)` answers with settings that
+replace those of the algorithm as it is made by its name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from tests.conformance.independent import (
+    paper,
+    robust,
+    staleness,
+    synchronous,
+    time_optimal,
+    variance_reduction,
+)
+
+from asyncfed.strategies import DelayAware, Hinge, NoDiscount, Polynomial, UniformAll, UniformIdle
+
+NO_INDEPENDENT_IMPLEMENTATION: dict[str, str] = {}
+"""Algorithms without one, and why."""
+
+
+class Case(NamedTuple):
+    """See the head of the file.
+
+    Args:
+        independent: `independent(run, settings)`.
+        draw: settings of one schedule.
+        world: what `draw_world` is told, such as that steps cost time.
+        tickets: how many tickets there are, of so many clients; None: any number of them.
+    """
+
+    independent: Callable[[Any, dict[str, Any]], None]
+    draw: Callable[[np.random.Generator, Any], dict[str, Any]] = lambda rng, world: {}
+    world: dict[str, Any] = {}
+
+
+def one_of(rng: np.random.Generator, *values: Any) -> Any:
+    return values[int(rng.integers(len(values)))]
+
+
+def discount(rng: np.random.Generator) -> Any:
+    power, slope = float(rng.uniform(0.2, 2.0)), float(rng.uniform(0.5, 10.0))
+    return one_of(rng, NoDiscount(), Polynomial(), Polynomial(power=power), Hinge(slope=slope, grace=1), Hinge())
+
+
+def sampler(rng: np.random.Generator) -> Any:
+    return one_of(rng, UniformIdle(), UniformIdle(), UniformAll())
+
+
+def _afl(aggregate: str) -> Callable[[np.random.Generator, Any], dict[str, Any]]:
+    def draw(rng: np.random.Generator, world: Any) -> dict[str, Any]:
+        over, weighting = one_of(rng, "epoch", "round", "nothing"), one_of(rng, "equal", "samples")
+        bound = {"max_staleness": int(rng.integers(0, 3)), "when_stale": one_of(rng, "drop", "damp")}
+        return {
+            "schedule": DelayAware(delay_penalty=float(rng.uniform(0, 1)), over=over, initial_spread=0.2),
+            "weighting": "equal" if aggregate == "mixing" else weighting,
+            "sampler": sampler(rng),
+            **({"mixing": float(rng.uniform(0.1, 1))} if aggregate == "mixing" else {}),
+            **(bound if rng.random() < 0.5 else {}),
+        }
+
+    return draw
+
+
+CASES: dict[str, Case] = {
+    # the paper's
+    "afl": Case(paper.afl, _afl("latest")),
+    "afl_mixing": Case(paper.afl, _afl("mixing")),
+    "afl_delta_mean": Case(paper.afl, _afl("delta_mean")),
+    "afl_delta_sum": Case(paper.afl, _afl("delta_sum")),
+    "published": Case(paper.published),
+    "published_sync": Case(paper.published),
+    # synchronous
+    "fedavg": Case(synchronous.fedavg),
+    "sync": Case(synchronous.fedavg),
+    "fedprox": Case(synchronous.fedavg),
+    "cyclic": Case(synchronous.cyclic),
+    # variance reduction
+    "scaffold": Case(variance_reduction.scaffold),
+    "scaffold_async": Case(
+        variance_reduction.scaffold_async, lambda rng, w: {"mixing": float(rng.uniform(0.1, 1)), "discount": discount(rng)}
+    ),
+    # staleness
+    "async_sgd": Case(
+        staleness.async_sgd, lambda rng, w: {"server_lr": float(rng.uniform(0.1, 1)), "sampler": sampler(rng)}
+    ),
+    "fedasync": Case(
+        staleness.fedasync,
+        lambda rng, w: {"mixing": float(rng.uniform(0.1, 1)), "discount": discount(rng), "sampler": sampler(rng)},
+    ),
+    "fedbuff": Case(
+        staleness.fedbuff,
+        lambda rng, w: {
+            "buffer_size": int(rng.integers(1, 6)),
+            "server_lr": float(rng.uniform(0.1, 1)),
+            "discount": discount(rng),
+            "sampler": sampler(rng),
+        },
+    ),
+    # time-optimal
+    "ringmaster": Case(
+        time_optimal.ringmaster,
+        lambda rng, w: {"staleness_threshold": int(rng.integers(1, 5)), "stops": bool(rng.integers(2))},
+    ),
+    # robust
+    "aflguard": Case(
+        robust.aflguard,
+        lambda rng, w: {
+            "distance_factor": float(rng.uniform(0.5, 4)),
+            "refresh": int(rng.integers(1, 4)),
+            "trusted_client": int(rng.integers(w.num_clients)),
+        },
+    ),
+}

@@ -1,0 +1,1 @@
+"""Slow and readable versions of the algorithms, written from their formulas alone. Nothing here imports AsyncFed."""

@@ -1,0 +1,43 @@
+"""Every algorithm agrees with an independent implementation of its formulas, over random schedules."""
+
+import numpy as np
+import pytest
+from tests.conformance.cases import CASES, NO_INDEPENDENT_IMPLEMENTATION
+from tests.conformance.schedules import compare, draw_world, record, schedule_of
+
+from asyncfed.core.record import replace, to_plain
+from asyncfed.strategies import algorithms
+from asyncfed.strategies.schedules import ConstantRate
+
+ALGORITHMS = algorithms()
+FEW, MANY = 2, 50
+
+
+def agree(name, seed):
+    """One schedule of this algorithm in both; the largest difference between any two of their models."""
+    case, rng = CASES[name], np.random.default_rng([seed, 1])
+    world = draw_world(seed, **case.world)
+    strategy = ALGORITHMS[name].make(world.tickets, world.work, ConstantRate())
+    strategy = replace(strategy, **case.draw(rng, world))
+    recording = record(world, strategy)
+    run = schedule_of(recording)
+    case.independent(run, to_plain(strategy))
+    return compare(recording, run)
+
+
+def test_every_algorithm_has_an_independent_implementation():
+    assert set(CASES) | set(NO_INDEPENDENT_IMPLEMENTATION) == set(ALGORITHMS)
+    assert not set(CASES) & set(NO_INDEPENDENT_IMPLEMENTATION)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_agrees_with_an_independent_implementation(name, agreed):
+    for seed in range(FEW):
+        agreed(agree(name, seed))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CASES)
+def test_agrees_over_many_random_schedules(name, agreed):
+    for seed in range(FEW, FEW + MANY):
+        agreed(agree(name, seed))

@@ -6,13 +6,15 @@ replace those of the algorithm as it is made by its name.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
 from tests.conformance.independent import (
     paper,
     robust,
+    semi_synchronous,
     staleness,
     synchronous,
     time_optimal,
@@ -37,7 +39,7 @@ class Case(NamedTuple):
 
     independent: Callable[[Any, dict[str, Any]], None]
     draw: Callable[[np.random.Generator, Any], dict[str, Any]] = lambda rng, world: {}
-    world: dict[str, Any] = {}
+    world: Mapping[str, Any] = MappingProxyType({})
 
 
 def one_of(rng: np.random.Generator, *values: Any) -> Any:
@@ -84,7 +86,8 @@ CASES: dict[str, Case] = {
     # variance reduction
     "scaffold": Case(variance_reduction.scaffold),
     "scaffold_async": Case(
-        variance_reduction.scaffold_async, lambda rng, w: {"mixing": float(rng.uniform(0.1, 1)), "discount": discount(rng)}
+        variance_reduction.scaffold_async,
+        lambda rng, w: {"mixing": float(rng.uniform(0.1, 1)), "discount": discount(rng)},
     ),
     # staleness
     "async_sgd": Case(
@@ -107,6 +110,20 @@ CASES: dict[str, Case] = {
     "ringmaster": Case(
         time_optimal.ringmaster,
         lambda rng, w: {"staleness_threshold": int(rng.integers(1, 5)), "stops": bool(rng.integers(2))},
+    ),
+    # semi-synchronous
+    "fedcompass": Case(
+        semi_synchronous.fedcompass,
+        lambda rng, w: {
+            "min_steps": int(rng.integers(1, 4)),
+            "max_steps": int(rng.integers(4, 12)),
+            "latest_factor": float(rng.uniform(1.0, 2.0)),
+            "speed_momentum": float(rng.uniform(0.2, 1.0)),
+            "server_lr": float(rng.uniform(0.1, 1.0)),
+            "weighting": one_of(rng, "samples", "equal"),
+            "discount": discount(rng),
+        },
+        world={"per_step": True},
     ),
     # robust
     "aflguard": Case(

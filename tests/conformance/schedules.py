@@ -110,7 +110,7 @@ def draw_world(seed: int, *, losses: bool = True, churn: bool = True, per_step: 
             for moment in moments.tolist():
                 comings.append(Churn(time=moment, client=int(client), event=str(event)))
                 event = "join" if event == "leave" else "leave"
-    packed = Clients.from_lists([a.tolist() for a in inputs], [y.tolist() for y in targets])
+    packed = Clients.from_lists([a.tolist() for a in inputs], [y.tolist() for y in targets], labels=False)
     problem = Linear(packed, l2=l2, fit_bias=False)
     clients = [Client(a, y, l2) for a, y in zip(inputs, targets, strict=True)]
     arrivals = int(rng.integers(15, 50))
@@ -209,7 +209,9 @@ def schedule_of(recording: Recording) -> Run:
         Event(e.kind, e.time, e.ticket, e.client, e.duration, e.number, (), e.draws, e.sent) for e in recording.events
     ]
     own = lambda client: world.problem.init(world.seed, client=client, how=recording.plan.init)  # noqa: E731
-    return Run(world.clients, recording.versions[0], plain_work(recording.plan.strategy.work), events, recording.here, own)
+    return Run(
+        world.clients, recording.versions[0], plain_work(recording.plan.strategy.work), events, recording.here, own
+    )
 
 
 class Disagreement(AssertionError):
@@ -218,9 +220,7 @@ class Disagreement(AssertionError):
 
 def compare(recording: Recording, run: Run) -> float:
     """The largest difference between the models of all versions, relative to their size; raises if they differ."""
-    for number, (event, mine, theirs) in enumerate(
-        zip(recording.events, recording.decided, run.decided, strict=True)
-    ):
+    for number, (event, mine, theirs) in enumerate(zip(recording.events, recording.decided, run.decided, strict=True)):
         where = f"event {number}, {event.kind} ticket {event.ticket} of client {event.client}"
         for what in ("merged", "dropped", "cancelled"):
             did, should = getattr(mine, what), getattr(theirs, what)

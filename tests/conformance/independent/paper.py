@@ -45,7 +45,7 @@ class LatestModels:
 
     def __init__(self, run, weighting):
         self.run, self.weighting = run, weighting
-        self.slots = {client: run.x for client in run.here}
+        self.slots = dict.fromkeys(run.here, run.x)
         self.left = set()
 
     def come_and_go(self, event):

@@ -160,7 +160,8 @@ def settings_of(config):
 def described_settings():
     """{name: [{key: default}, ...]} of the tables in the guide and in settings.md.
 
-    Their first cell names a kind or a section. Either one row a key below a head `| name | default | ...`, or one row a kind below `| kind | keys | ...`.
+    Their first cell names a kind or a section. Either one row a key below a head `| name | default | ...`, or one row
+    a kind below `| kind | keys | ...`.
     """
     tables, head, current = {}, None, None
     for line in (GUIDE.read_text() + SETTINGS.read_text()).splitlines():

@@ -146,6 +146,7 @@ def described(folder: Path, small) -> Path:
     return toml
 
 
+@pytest.mark.slow
 def test_an_installed_package_brings_a_strategy_and_a_sampler(package, command, small):
     toml = described(package, small)
     command("run", toml, "--out", "one.sqlite")

@@ -181,6 +181,7 @@ def test_same_seed_means_same_start_for_all_strategies_and_another_seed_another(
     assert first["afl"][0] != first["afl"][1]
 
 
+@pytest.mark.slow
 def test_workers_change_nothing_but_the_speed():
     seen = []
     inline = compare(brief(), strategies(), [3, 1], workers=1)

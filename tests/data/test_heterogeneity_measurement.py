@@ -43,6 +43,7 @@ def test_the_published_split_is_found_out_as_iid_at_most_seeds(data):
     assert caught.verdict.startswith("claimed to be non-IID in target; indistinguishable from IID (")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("data", "split", "aspect"),
     [

@@ -52,6 +52,7 @@ def test_wrapped_ones_pass(rule):
 WRAPPERS = [kind for kind, made in shipped("rule").items() if "rule" in made.__struct_fields__]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [kind for kind in WRAPPERS if kind not in WORKS])
 def test_a_rule_passes_around_an_optimiser_and_inside_one(kind):
     """What wraps a rule keeps that rule's memory beside its own."""

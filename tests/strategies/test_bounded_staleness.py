@@ -12,6 +12,7 @@ from asyncfed.testing import check_strategy
 HOW = ("drop", "damp", "wait")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", HOW)
 @pytest.mark.parametrize("bound", [0, 2])
 @pytest.mark.parametrize(

@@ -56,7 +56,7 @@ AGGREGATES = ("latest", "mixing", "delta_mean", "delta_sum")
 def test_afl(aggregate, stale):
     """Samplers and weightings take turns, so that every aggregate and every limit meets each of them."""
     samplers, first = list(SAMPLERS.values()), 3 * (AGGREGATES.index(aggregate) + list(STALE).index(stale))
-    for seed in range(first, first + 3):
+    for seed in (first, first + 1):
         sampler = samplers[seed % len(samplers)]
         weighting = "samples" if seed % 2 and aggregate != "mixing" else "equal"
         strategy = AFL(concurrency=3, aggregate=aggregate, weighting=weighting, sampler=sampler, **STALE[stale])
@@ -78,12 +78,14 @@ def test_afl_with_everybody_at_work(weighting, stale):
     check_strategy(AFL(concurrency=4, weighting=weighting, **STALE[stale]), num_clients=4, seed=3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sampler", SAMPLERS.values(), ids=SAMPLERS)
 @pytest.mark.parametrize("weighting", ["equal", "samples"])
 def test_fedavg(weighting, sampler):
     check_strategy(FedAvg(cohort_size=3, weighting=weighting, sampler=sampler))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sampler", SAMPLERS.values(), ids=SAMPLERS)
 @pytest.mark.parametrize("discount", [NoDiscount(), Polynomial(), Hinge(slope=2.0, grace=1)])
 def test_fedasync(discount, sampler):
@@ -106,12 +108,14 @@ def test_corrections_for_who_is_heard(strategy):
     check_strategy(strategy)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sampler", SAMPLERS.values(), ids=SAMPLERS)
 @pytest.mark.parametrize("buffer_size", [1, 4])
 def test_fedbuff(buffer_size, sampler):
     check_strategy(FedBuff(concurrency=3, buffer_size=buffer_size, sampler=sampler))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("weighting", ["samples", "equal"])
 def test_fedcompass(weighting, seed):
@@ -119,6 +123,7 @@ def test_fedcompass(weighting, seed):
     check_strategy(FedCompass(min_steps=5, max_steps=5, latest_factor=1.0), num_clients=7, seed=seed)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sampler", SAMPLERS.values(), ids=SAMPLERS)
 @pytest.mark.parametrize("train_trusted", [True, False])
 def test_aflguard(train_trusted, sampler):
@@ -126,17 +131,20 @@ def test_aflguard(train_trusted, sampler):
     check_strategy(strategy, metrics=["distance", "trusted_norm"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sampler", SAMPLERS.values(), ids=SAMPLERS)
 @pytest.mark.parametrize("stops", [True, False])
 def test_ringmaster(stops, sampler):
     check_strategy(Ringmaster(concurrency=3, staleness_threshold=2, stops=stops, sampler=sampler))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sampler", SAMPLERS.values(), ids=SAMPLERS)
 def test_cyclic_weight_transfer(sampler):
     check_strategy(CyclicWeightTransfer(sampler=sampler))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sampler", SKIP_BUSY.values(), ids=SKIP_BUSY)
 @pytest.mark.parametrize("mode", ["afl", "sync"])
 def test_published_scripts(mode, sampler):

@@ -184,6 +184,7 @@ def test_a_patient_client_ends_when_the_loss_of_its_epochs_has_stopped_falling()
     assert len(set(ended)) > 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("together", [True, False])
 @pytest.mark.parametrize("drops", [False, True])
 def test_patience_only_leaves_epochs_out(together, drops):

@@ -174,6 +174,7 @@ exact = settings(derandomize=True, deadline=None, max_examples=120)
 KEPT = 1 + 1e-9
 
 
+@pytest.mark.slow
 @exact
 @given(seeds, st.sampled_from([1.0, 1.0, 0.3]))
 def test_r_star_bounds_the_exact_expectation(seed, step_factor):

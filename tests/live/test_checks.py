@@ -24,6 +24,7 @@ PLAIN = Dispatch(7, 0, 3, Work())
 REMEMBERING = Dispatch(7, 0, 3, Work(uplink=(ErrorFeedback(codec=TopK(fraction=0.5)),)), 5)
 IMPATIENT = Dispatch(7, 0, 3, Work(epochs=3, batch_size=4, patience=1))
 MEASURING = Dispatch(7, 0, 3, Work(loss=True))
+OF_ITS_START = Dispatch(7, 0, 3, Work(start_rms=True))
 MESSAGE = {"indices": np.array([0, 2], np.uint32), "values": np.array([1.0, -1.0])}
 
 
@@ -109,6 +110,7 @@ def test_a_message_is_decoded_and_added_to_the_start():
         ({"dispatch": IMPATIENT, "memory": UNSET, "metrics": {"steps": 0.5}}, "made 0.5 steps"),
         ({"dispatch": IMPATIENT, "memory": UNSET, "metrics": None}, "made None steps"),
         ({"dispatch": MEASURING, "memory": UNSET, "metrics": None}, "it sent no loss"),
+        ({"dispatch": OF_ITS_START, "memory": UNSET, "metrics": {"loss": 1.0}}, "it sent no start_rms"),
         ({"dispatch": MEASURING, "memory": UNSET, "metrics": {"accuracy": 1.0}}, "it sent no loss"),
     ],
 )

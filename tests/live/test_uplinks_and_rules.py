@@ -36,7 +36,7 @@ STRATEGIES = {
     "adam": fedbuff(SPARSE, rule=Optimised(optimiser=Adam())),
     "correction and uplink": fedbuff(SPARSE, rule=Corrected()),
     "patience": FedAsync(concurrency=2, work=Work(epochs=9, batch_size=4, learning_rate=0.08, patience=1)),
-    "loss": fedbuff(Work(**BASE, loss=True)),
+    "losses": fedbuff(Work(**BASE, loss=True, start_loss=True, start_rms=True)),
     "noise": fedbuff(Work(**BASE), rule=Shaken()),
     "own start": PublishedScripts(cohort_size=2, work=Work(**BASE, start="own")),
     "own start and uplink": PublishedScripts(cohort_size=2, work=Work(**BASE, start="own", uplink=SPARSE.uplink)),

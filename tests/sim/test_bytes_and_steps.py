@@ -107,21 +107,29 @@ def test_a_size_known_only_after_training_counts_too(strategy, tmp_path):
     assert af.verify(tmp_path / "run.sqlite", experiment=described).ok
 
 
-def test_a_client_reports_its_loss_if_it_is_asked_to(tmp_path):
-    described = experiment(Work(learning_rate=0.001, loss=True))
+ALL_LOSSES = Work(learning_rate=0.001, loss=True, start_loss=True, start_rms=True)
+
+
+def test_a_client_reports_its_losses_if_it_is_asked_to(tmp_path):
+    described = experiment(ALL_LOSSES)
     run = af.run(described, out=tmp_path / "run.sqlite")
     first = [event for event in reports(run) if event.version == 0]
     problem = described.problem()
     for event in first:
         dispatch_key = draw_key(purpose_key(described.seed, "train"), event.client, event.ticket)
         trained = problem.local_train(np.zeros(PARAMS), event.client, described.strategy.work, dispatch_key)
-        assert event.metrics == {"loss": problem.client_loss(trained, event.client)}
+        rows = problem.client_row_losses(np.zeros(PARAMS), event.client)
+        assert event.metrics == {
+            "loss": problem.client_loss(trained, event.client),
+            "start_loss": problem.client_loss(np.zeros(PARAMS), event.client),
+            "start_rms": float(np.sqrt(np.mean(rows**2))),
+        }
     assert af.verify(tmp_path / "run.sqlite").ok
 
 
 @pytest.mark.slow
 def test_live_clients_report_their_losses_too(tmp_path):
-    described = experiment(Work(learning_rate=0.001, loss=True))
+    described = experiment(ALL_LOSSES)
     run = af.run_live(described, out=tmp_path / "live.sqlite")
-    assert all(event.metrics["loss"] > 0 for event in reports(run))
+    assert all(min(event.metrics.values()) > 0 and len(event.metrics) == 3 for event in reports(run))
     assert af.verify(tmp_path / "live.sqlite").ok

@@ -80,6 +80,7 @@ class Server:
         self._draws = purpose_key(seed, "strategy")
         self._inputs = 0
         self._plan: tuple[Work, Any, int, Work, bool] | None = None
+        self._observe: Any = getattr(strategy, "observe", None) if getattr(strategy, "observes", False) else None
         self._state: Any = None
 
     # ---- what else a strategy may see of it ------------------------------------------------------------------
@@ -129,6 +130,8 @@ class Server:
         if duration > self._longest:
             self._longest = duration
         update = Update(dispatch, report, staleness_of(dispatch, self.version))
+        if self._observe is not None:
+            self._state = self._observe(self._state, update, self)
         self._state, actions = self.strategy.on_update(self._state, update, self)
         return self._carry_out(actions)
 
@@ -251,12 +254,9 @@ class Server:
             raise self._fault(f"drops ticket {ticket}, which is not a reported one")
         # The update has no effect, so the client continues with the memory it had before this ticket. Its own model
         # is different: the client has trained it further, whatever the server did with the update.
-        if (
-            dispatch.memory is not None
-            and dispatch.work.start == "server"
-            and self._memories[dispatch.client] == ticket
-        ):
-            self._memories[dispatch.client] = dispatch.memory
+        memory = dispatch.memory
+        if memory is not None and dispatch.work.start == "server" and self._memories[dispatch.client] == ticket:
+            self._memories[dispatch.client] = memory
 
     def _merge(self, merge: Merge) -> None:
         count = len(merge.tickets)

@@ -55,7 +55,10 @@ class Work(Config):
         steps: make so many mini-batch steps, 1 or more, in as many epochs as that takes; `epochs` then counts for
             nothing.
         loss: whether the client measures its mean loss, penalty included, with the model it ends with, and reports it.
-            It tells something about the client's data.
+            It tells something about the client's data, and so do the next two.
+        start_loss: the same with the model it starts from.
+        start_rms: whether the client measures the root mean square of its rows' losses, without penalty, with the model
+            it starts from, and reports it.
         uplink: what the client does to its change before it sends it, in order: see `asyncfed.uplinks`. Without it, the
             trained model is sent.
 
@@ -76,6 +79,8 @@ class Work(Config):
     patience: int | UnsetType = UNSET
     steps: int | UnsetType = UNSET
     loss: bool | UnsetType = UNSET
+    start_loss: bool | UnsetType = UNSET
+    start_rms: bool | UnsetType = UNSET
     uplink: tuple[Uplink, ...] | UnsetType = UNSET
 
     def __post_init__(self) -> None:
@@ -94,8 +99,7 @@ class Work(Config):
             raise ConfigError(f"work.batch_size is {self.batch_size}; it must be at least 1.")
         if not (isfinite(self.learning_rate) and self.learning_rate > 0):
             raise ConfigError(f"work.learning_rate is {self.learning_rate}; it must be a positive number.")
-        for name in ("decay", "proximal"):
-            value = getattr(self, name)
+        for name, value in (("decay", self.decay), ("proximal", self.proximal)):
             if not (isfinite(value) and value >= 0):
                 raise ConfigError(f"work.{name} is {value}; it must be zero or a positive number.")
 

@@ -470,7 +470,7 @@ class Execution:
 def has_extras(dispatch: Dispatch) -> bool:
     """Whether something else than a model comes back with this ticket, or its client remembers something."""
     work = dispatch.work
-    special = (work.uplink, work.patience, work.loss)
+    special = (work.uplink, work.patience, work.loss, work.start_loss, work.start_rms)
     return dispatch.memory is not None or any(setting is not UNSET for setting in special)
 
 

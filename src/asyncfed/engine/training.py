@@ -14,7 +14,9 @@ import numpy as np
 from asyncfed.core.random import draw_key, purpose_key
 from asyncfed.core.record import UNSET
 from asyncfed.core.types import Dispatch, Work
+from asyncfed.problems.client_measurements import asks_for_measurements, measure_client
 from asyncfed.problems.protocol import Jobs, Problem
+from asyncfed.problems.row_losses import client_row_losses
 from asyncfed.rules import RuleRun, Vectors
 from asyncfed.uplinks.chain import declared_size, decode_message, encode_change, init_memory, message_size
 from asyncfed.uplinks.client_memory import ClientMemory
@@ -24,8 +26,7 @@ class LateTraining:
     """`pending` holds the dispatches still to be trained; `train_all` puts their models into `vectors.trained`.
 
     `measured` holds, by ticket, what is known only after training: `steps` where they may be fewer than was asked for,
-    the `loss` where the work asks for it,
-    `bytes` where the size of what is sent depends on it.
+    the losses that the work asks for, `bytes` where the size of what is sent depends on it.
 
     Args:
         problem: what is trained.
@@ -66,7 +67,7 @@ class LateTraining:
             works.append(work)
             keys.append(draw_key(key, client, ticket))
             if work is not last:  # mostly it is the same
-                last, counted, measured = work, counted or ends_early(work), measured or bool(work.loss)
+                last, counted, measured = work, counted or ends_early(work), measured or asks_for_measurements(work)
                 uplinked = uplinked or work.uplink is not UNSET
         copies = np.concatenate(starts).reshape(len(starts), -1)
         counts = np.zeros(len(works), np.int64) if counted else None
@@ -79,13 +80,23 @@ class LateTraining:
                 if ends_early(dispatch.work):
                     self.measured[dispatch.ticket] = {"steps": float(count)}
         for dispatch in dispatches if measured else ():
-            if dispatch.work.loss:
-                loss = self._problem.client_loss(trained[dispatch.ticket], dispatch.client)
-                self.measured.setdefault(dispatch.ticket, {})["loss"] = loss
+            if asks_for_measurements(dispatch.work):
+                self.measured.setdefault(dispatch.ticket, {}).update(self._measure(dispatch))
         if uplinked:
             for dispatch in dispatches:
                 if dispatch.work.uplink is not UNSET:
                     self._send(dispatch)
+
+    def _measure(self, dispatch: Dispatch) -> dict[str, float]:
+        """The losses that the work asks for."""
+        problem, client, ticket = self._problem, dispatch.client, dispatch.ticket
+        return measure_client(
+            dispatch.work,
+            self._vectors.starts[ticket],
+            self._vectors.trained[ticket],
+            lambda params: problem.client_loss(params, client),
+            lambda params: client_row_losses(problem, params, client),
+        )
 
     def _send(self, dispatch: Dispatch) -> None:
         """Put the change through the uplinks, with the memory that the dispatch names; keep what the server sees."""

@@ -18,6 +18,7 @@ from asyncfed.core.errors import ConfigError
 from asyncfed.core.record import UNSET, Config
 from asyncfed.core.types import Dispatch, Work
 from asyncfed.live.wire import MODEL, Arrays, Result
+from asyncfed.problems.client_measurements import MEASUREMENTS, asks_for_measurements
 from asyncfed.uplinks.chain import declared_size, decode_message, message_size
 
 CLOCK_TOLERANCE = 0.05
@@ -146,7 +147,7 @@ def find_fault(
         fault = _fault_in_memory(result.memory, dispatch.memory)
         if fault is not None:
             return fault
-    if result.metrics is None and dispatch.work.patience is UNSET and dispatch.work.loss is UNSET:
+    if result.metrics is None and dispatch.work.patience is UNSET and not asks_for_measurements(dispatch.work):
         return None
     return _fault_in_metrics(result.metrics or {}, limits) or _fault_in_expected_metrics(
         result, dispatch.work, num_examples
@@ -217,10 +218,11 @@ def _fault_in_memory(used: object, wanted: int | None) -> str | None:
 
 
 def _fault_in_expected_metrics(result: Result, work: Work, num_examples: int) -> str | None:
-    """Rules and strategies count on these numbers: the loss if it is asked for, `steps` if the work may end early."""
+    """Rules and strategies count on these numbers: losses that are asked for, `steps` if the work may end early."""
     metrics = result.metrics or {}
-    if work.loss and "loss" not in metrics:
-        return "it sent no loss, which its work asks for"
+    for name in MEASUREMENTS:
+        if getattr(work, name) and name not in metrics:
+            return f"it sent no {name}, which its work asks for"
     steps = metrics.get("steps")
     if work.patience is UNSET:
         return None if steps is None else "it says how many steps it made; its work makes all that were asked for"

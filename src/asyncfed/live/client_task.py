@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TypeAlias
 
 import numpy as np
 
 from asyncfed.core.record import UNSET
 from asyncfed.live.wire import CORRECTION, MODEL, Arrays, Parts, Result, Task, WireError, describe_parts, dtype_name
-from asyncfed.problems.protocol import ClientShard, MeasuresLoss
+from asyncfed.problems.client_measurements import asks_for_measurements, measure_client
+from asyncfed.problems.protocol import Array, ClientShard, MeasuresLoss, MeasuresRowLosses
 from asyncfed.uplinks.chain import decode_message, encode_change, init_memory
 from asyncfed.uplinks.client_memory import ClientMemory
 
@@ -97,7 +99,7 @@ def _recall(
 def _train(
     shard: ClientShard, task: Task, start: np.ndarray, correction: np.ndarray | None
 ) -> tuple[np.ndarray, dict[str, float] | None]:
-    """The trained model; and the steps it took, where they may be fewer than were asked for, and its loss if wanted."""
+    """The trained model; and the steps it took, where they may be fewer than were asked for, and losses if wanted."""
     more = {} if correction is None else {"correction": correction.astype(start.dtype, copy=False)}
     metrics: dict[str, float] = {}
     if task.work.patience is UNSET:
@@ -106,11 +108,21 @@ def _train(
         steps = np.zeros(1, np.int64)
         trained = shard.train(start, task.work, task.key, **more, steps_done=steps)
         metrics["steps"] = float(steps[0])
-    if task.work.loss:
-        if not isinstance(shard, MeasuresLoss):
-            raise WireError(f"the task asks for the loss, and {type(shard).__name__} has no `loss(params)`.")
-        metrics["loss"] = float(shard.loss(trained))
+    if asks_for_measurements(task.work):
+        metrics |= measure_client(task.work, start, trained, partial(_mean_loss, shard), partial(_row_losses, shard))
     return trained, metrics or None
+
+
+def _mean_loss(shard: ClientShard, params: Array) -> float:
+    if not isinstance(shard, MeasuresLoss):
+        raise WireError(f"the task asks for the loss, and {type(shard).__name__} has no `loss(params)`.")
+    return shard.loss(params)
+
+
+def _row_losses(shard: ClientShard, params: Array) -> Array:
+    if not isinstance(shard, MeasuresRowLosses):
+        raise WireError(f"the task asks for losses of rows, and {type(shard).__name__} has no `row_losses(params)`.")
+    return shard.row_losses(params)
 
 
 def _encode(task: Task, start: np.ndarray, trained: np.ndarray, kept: Arrays) -> tuple[Arrays | None, Arrays]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from asyncfed.core.types import Work
 from asyncfed.problems.protocol import Array, Problem, one_job
+from asyncfed.problems.row_losses import client_row_losses
 
 
 class OneClient:
@@ -19,6 +20,10 @@ class OneClient:
     def loss(self, params: Array) -> float:
         """The client's mean loss with any penalty."""
         return self._alone.client_loss(params, 0)
+
+    def row_losses(self, params: Array) -> Array:
+        """The loss of each row, without penalty."""
+        return client_row_losses(self._alone, params, 0)
 
     def train(
         self,

@@ -191,6 +191,12 @@ class PackedProblem(ABC):
         sums, _ = self._sums(x, y, np.array([0, len(y)]), params)
         return float(sums[0]) / len(y) + self._penalty_value(params)
 
+    def client_row_losses(self, params: Array, client: int) -> Array:
+        """The loss of each row of one client, without the penalty, shape (n_c,)."""
+        x, y = self._rows_of(client)
+        losses, _ = self._sums(x, y, np.arange(len(y) + 1), params)  # sums over one row each
+        return losses
+
     def _penalty_value(self, params: Array) -> float:
         weights = self._penalty
         return 0.5 * float(np.sum(weights * np.asarray(params, dtype=np.float64) ** 2)) if weights.any() else 0.0

@@ -279,6 +279,15 @@ class MeasuresLoss(Protocol):
 
 
 @runtime_checkable
+class MeasuresRowLosses(Protocol):
+    """A shard that can measure the losses of its client's rows, for work that asks for `start_rms`."""
+
+    def row_losses(self, params: Array) -> Array:
+        """What `client_row_losses` of the whole problem gives for this client, shape (n,)."""
+        ...
+
+
+@runtime_checkable
 class ShardedProblem(Problem, Protocol):
     """A problem that can be taken apart: what a live run needs, where every client has only its own data."""
 

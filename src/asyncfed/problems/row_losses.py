@@ -7,6 +7,8 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from asyncfed.core.errors import ConfigError
+
 
 class RowLosses(NamedTuple):
     """The loss of each row of a part, without penalty: client c has `loss[offsets[c]:offsets[c + 1]]`."""
@@ -27,6 +29,26 @@ class MeasuresRows(Protocol):
     def row_losses(self, params: NDArray[Any], part: str) -> RowLosses:
         """Of one model (p,) that all clients use, or of a model for each client (C, p)."""
         ...
+
+
+@runtime_checkable
+class MeasuresClientRows(Protocol):
+    """A problem that can measure a model on the single rows that one client trains on."""
+
+    def client_row_losses(self, params: NDArray[Any], client: int) -> NDArray[np.float64]:
+        """The loss of each row of this client, without penalty, shape (n_c,); to the last bit what its shard gives."""
+        ...
+
+
+def client_row_losses(problem: object, params: NDArray[Any], client: int) -> NDArray[np.float64]:
+    """The losses of one client's rows, if the problem can measure them; otherwise a `ConfigError`."""
+    if not isinstance(problem, MeasuresClientRows):
+        raise ConfigError(
+            f"work.start_rms asks for the losses of single rows, which {type(problem).__name__} does not measure. "
+            "Give it `client_row_losses`, see asyncfed.problems.row_losses.MeasuresClientRows, or leave start_rms out "
+            "and use a strategy that does without it."
+        )
+    return problem.client_row_losses(params, client)
 
 
 def standard_error(rows: RowLosses) -> float:

@@ -14,7 +14,8 @@ from asyncfed.live.checks import Limits
 from asyncfed.live.engine_protocol import Engine
 from asyncfed.live.local.local_engine import LocalEngine
 from asyncfed.live.session import CheckpointPolicy, LiveSession
-from asyncfed.problems.protocol import Problem
+from asyncfed.problems.client_measurements import check_measurable
+from asyncfed.problems.protocol import Problem, ShardedProblem
 from asyncfed.runs.cores import thread_count
 from asyncfed.runs.given_problem import choose_problem
 from asyncfed.runs.header import check_same_problem, new_header, same_experiment
@@ -80,6 +81,8 @@ def run_live(
     problem = choose_problem(experiment, problem, prepared)
     experiment.strategy.check(problem.num_clients)
     engine.check(problem)
+    if isinstance(problem, ShardedProblem):  # else the data are with the clients
+        check_measurable(problem, experiment.strategy.work)
     live = {
         "engine": to_plain(engine),
         "absent": list(engine.absent(problem.num_clients)),

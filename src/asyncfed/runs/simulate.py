@@ -13,6 +13,7 @@ from asyncfed.delays import DelayModel
 from asyncfed.engine.execution import MergeObserver
 from asyncfed.engine.plan import check_churn, check_stopping
 from asyncfed.experiment import Experiment
+from asyncfed.problems.client_measurements import check_measurable
 from asyncfed.problems.protocol import Problem
 from asyncfed.runs.cores import thread_count
 from asyncfed.runs.given_problem import choose_problem
@@ -51,6 +52,7 @@ def simulate(
     own_problem, own_delays = problem is not None, delays is not None
     problem = choose_problem(experiment, problem, prepared)
     experiment.strategy.check(problem.num_clients)
+    check_measurable(problem, experiment.strategy.work)
     check_churn(experiment.churn, problem.num_clients)
     delays = experiment.delays.bind(problem.num_clients, experiment.seed) if delays is None else delays
     header = new_header(experiment, problem, own_problem=own_problem, own_delays=own_delays)

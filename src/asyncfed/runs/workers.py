@@ -21,6 +21,7 @@ from asyncfed.problems.protocol import (
     Problem,
     as_scoring_problem,
 )
+from asyncfed.problems.row_losses import client_row_losses
 from asyncfed.runs.process_pool import ProcessPool, check_portable
 
 
@@ -136,6 +137,10 @@ class Workers:
     def client_loss(self, params: Array, client: int) -> float:
         """The problem's, in this process."""
         return self._problem.client_loss(params, client)
+
+    def client_row_losses(self, params: Array, client: int) -> Array:
+        """The problem's, in this process."""
+        return client_row_losses(self._problem, params, client)
 
     def gradient(self, params: Array, client: int) -> Array:
         """The problem's, in this process."""

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import inf
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, cast, runtime_checkable
 
 from asyncfed.core.errors import ConfigError
 from asyncfed.core.record import UNSET, Config, Record, UnsetType, replace, with_field_type
 from asyncfed.core.types import Action, Dispatch, Merge, Schedule, Train, Update, Work
 from asyncfed.rules.protocol import ServerRule, rule_of
 from asyncfed.strategies.protocol import View
-from asyncfed.strategies.samplers import Sampler
+from asyncfed.strategies.samplers import ObservingSampler, Sampler, WorkCheckingSampler
 
 
 class RuledStrategy(Config):
@@ -93,6 +93,15 @@ class _Policy:
     def state_type(self) -> type[Any]:
         """The state's class, with the type of this sampler's memory filled in."""
         return with_field_type(self.state_class, "sampling", self.sampler.memory_type)
+
+    @property
+    def observes(self) -> bool:
+        """Whether the sampler is shown every report."""
+        return isinstance(self.sampler, ObservingSampler)
+
+    def observe(self, state: Any, update: Update, view: View) -> Any:
+        """Show the sampler a report."""
+        return replace(state, sampling=cast(ObservingSampler, self.sampler).observe(state.sampling, update, view))
 
     def on_leave(self, state: Any, client: int, view: View) -> tuple[Any, Sequence[Action]]:
         """Nothing: the client's tickets are lost next, one by one."""
@@ -268,7 +277,12 @@ def check_rule_fits(strategy: object, work: Work) -> None:
 
 
 def check_tickets(field: str, tickets: int, sampler: Sampler, work: Work, num_clients: int) -> None:
-    """Refuse more tickets at once than there are clients, unless busy clients may queue them and it makes sense."""
+    """Refuse more tickets at once than there are clients, unless busy clients may queue them and it makes sense.
+
+    Work that does not measure what the sampler needs is refused too.
+    """
+    if isinstance(sampler, WorkCheckingSampler):
+        sampler.check(work)
     if tickets < 1:
         raise ConfigError(f"strategy.{field} is {tickets}; at least 1 client must be at work.")
     if tickets > num_clients and not sampler.queues:

@@ -48,14 +48,15 @@ class Strategy(Protocol):
     |---|---|---|
     | `check(num_clients)` | before a run | nothing; raises `ConfigError` if the settings do not fit so many clients |
     | `start(view)` | the run begins | the first state and the first `Train` actions |
+    | `observe(state, update, view)` | before `on_update`, only if the strategy `observes` | the state alone |
     | `on_update(state, update, view)` | a report has arrived | `Merge` or `Drop` it, now or later; `Train` again |
     | `on_lost(state, dispatch, view)` | a ticket will never be reported | `Train` again |
     | `on_join(state, client, view)` | a client has come (back) | `Train`, if more can be at work now |
     | `on_leave(state, client, view)` | a client is gone; its tickets are lost next, one by one | mostly nothing |
     | `on_wake(state, number, now, view)` | the time of a `Wake` has come; only strategies that answer one have it | |
 
-    Each hook but `check` returns `(state, actions)`. The state is a `Record` of the type `state_type`, so that a run
-    can be saved and resumed. `work` is what clients are asked to do, before a schedule sets its rate.
+    Each hook but `check` and `observe` returns `(state, actions)`. The state is a `Record` of the type `state_type`, so
+    that a run can be saved and resumed. `work` is what clients are asked to do, before a schedule sets its rate.
     """
 
     @property
@@ -68,6 +69,17 @@ class Strategy(Protocol):
     def on_lost(self, state: Any, dispatch: Dispatch, view: View) -> tuple[Any, Sequence[Action]]: ...
     def on_join(self, state: Any, client: int, view: View) -> tuple[Any, Sequence[Action]]: ...
     def on_leave(self, state: Any, client: int, view: View) -> tuple[Any, Sequence[Action]]: ...
+
+
+class ObservingStrategy(Strategy, Protocol):
+    """A strategy, part of which (its sampler) is shown every report before it is decided what becomes of it.
+
+    Whether it `observes` is asked once, before the run.
+    """
+
+    @property
+    def observes(self) -> bool: ...
+    def observe(self, state: Any, update: Update, view: View) -> Any: ...
 
 
 class WakingStrategy(Strategy, Protocol):

@@ -9,6 +9,7 @@ from asyncfed.core.errors import ConfigError
 from asyncfed.core.pool import ClientPool
 from asyncfed.core.random import Stream
 from asyncfed.core.record import Config, Record
+from asyncfed.core.types import Update, Work
 from asyncfed.registry import declare_part, register
 from asyncfed.strategies.protocol import View
 
@@ -32,6 +33,43 @@ class Sampler(Protocol):
 
 
 declare_part("sampler", Sampler)
+
+
+@runtime_checkable
+class ObservingSampler(Sampler, Protocol):
+    """A sampler that learns from reports: who was how fast, and how large its loss was.
+
+    `observe(memory, update, view)` is called once for every report that the server accepts, before the strategy decides
+    what becomes of it, and answers with the memory for the next draw. A report that the strategy then drops as too
+    stale was observed all the same; a lost ticket is not.
+    """
+
+    def observe(self, memory: Any, update: Update, view: View) -> Any: ...
+
+
+@runtime_checkable
+class WorkCheckingSampler(Sampler, Protocol):
+    """A sampler that needs numbers which not all work asks clients to measure.
+
+    `check(work)` is called before a run and raises `ConfigError` if the work does not.
+    """
+
+    def check(self, work: Work) -> None: ...
+
+
+def require_measurement(sampler: str, work: Work, name: Literal["loss", "start_loss", "start_rms"]) -> None:
+    """Refuse work whose clients do not measure this number.
+
+    >>> require_measurement("oort", Work(), "start_rms")
+    Traceback (most recent call last):
+    asyncfed.core.errors.ConfigError: the sampler oort draws clients by their start_rms, which work does not ask for. \
+Set strategy.work.start_rms to true, or use another sampler.
+    """
+    if not getattr(work, name):
+        raise ConfigError(
+            f"the sampler {sampler} draws clients by their {name}, which work does not ask for. "
+            f"Set strategy.work.{name} to true, or use another sampler."
+        )
 
 
 @runtime_checkable

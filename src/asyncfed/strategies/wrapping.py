@@ -4,20 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from sys import maxsize
-from typing import Any
+from typing import Any, cast
 
 from asyncfed.core.errors import ConfigError
 from asyncfed.core.pool import ClientPool
 from asyncfed.core.record import UNSET, UnsetType, replace
-from asyncfed.core.types import Merge, Schedule, Work
+from asyncfed.core.types import Merge, Schedule, Update, Work
 from asyncfed.rules.protocol import ServerRule, rule_of
 from asyncfed.strategies.dispatch import Dispatching, DispatchPolicy
-from asyncfed.strategies.protocol import Strategy, View
+from asyncfed.strategies.protocol import ObservingStrategy, Strategy, View
 from asyncfed.strategies.samplers import Sampler
 
 
 class Wrapper:
-    """A strategy around `strategy`: it dispatches as that one does, and fits as many clients."""
+    """A strategy around `strategy`: it dispatches as that one does, and fits as many clients.
+
+    The state of that one is the field `inner` of its own.
+    """
 
     __slots__ = ()
     strategy: Strategy
@@ -54,6 +57,15 @@ class Wrapper:
     def check(self, num_clients: int) -> None:
         """Refuse what the wrapped strategy refuses."""
         self.strategy.check(num_clients)
+
+    @property
+    def observes(self) -> bool:
+        """The wrapped strategy's."""
+        return bool(getattr(self.strategy, "observes", False))
+
+    def observe(self, state: Any, update: Update, view: View) -> Any:
+        """Show the wrapped strategy a report; called only if it observes."""
+        return replace(state, inner=cast(ObservingStrategy, self.strategy).observe(state.inner, update, view))
 
     def _dispatching(self) -> Dispatching:
         """An AttributeError says that this wrapper, too, does not say how it dispatches."""

@@ -72,15 +72,17 @@ class ModuleEvaluation:
         return self._sums(values, models)
 
     def loss_of(self, params: Array, first: int, last: int) -> float:
-        """The sum of the losses of rows `first` to `last`, from the same pieces as `sum_by_one_model`."""
+        """The sum of the losses of rows `first` to `last`."""
         if not self._loss.has_rows:
             return self._loss_by_batches(params, first, last)
+        return float(self.row_losses_of(params, first, last).sum())
+
+    def row_losses_of(self, params: Array, first: int, last: int) -> Array:
+        """The losses of rows `first` to `last`, in pieces of their own: a client alone measures the same bits."""
         with seed_torch(0, self._device):
-            begin = first // self._piece * self._piece
-            pieces = [(a, min(a + self._piece, len(self._x))) for a in range(begin, last, self._piece)]
             values = np.zeros((1 + len(self._metrics), len(self._x)))
-            self._over(params, pieces, values)
-            return float(values[0, first:last].sum())
+            self._over(params, self._pieces(first, last), values)
+            return values[0, first:last].copy()
 
     def _loss_by_batches(self, params: Array, first: int, last: int) -> float:
         """The same of a loss that is only known as a mean over rows."""

@@ -351,6 +351,17 @@ class TorchProblem:
         params = self._check_params(np.asarray(params)[None])[0]
         return self._evaluations["training"].loss_of(params, first, last) / (last - first)
 
+    def client_row_losses(self, params: Array, client: int) -> Array:
+        """The loss of each row of one client, the module in evaluation mode, shape (n_c,)."""
+        if not self._loss.has_rows:
+            raise ConfigError(
+                "work.start_rms asks for the losses of single rows, and loss_fn gives only their mean. Let loss_fn "
+                "give one loss per row, or use a strategy that does without start_rms."
+            )
+        first, last = self._range(client)
+        params = self._check_params(np.asarray(params)[None])[0]
+        return self._evaluations["training"].row_losses_of(params, first, last)
+
     def gradient(self, params: Array, client: int) -> Array:
         """The gradient of `client_loss` over all the client's rows, in double precision; 0 for buffers."""
         first, last = self._range(client)

@@ -2,9 +2,11 @@
 
 from asyncfed.rules.adagrad import Adagrad
 from asyncfed.rules.adam import Adam
+from asyncfed.rules.amsgrad import Amsgrad
 from asyncfed.rules.ca2fl import CA2FL
 from asyncfed.rules.clipped import Clipped
 from asyncfed.rules.dc_asgd import DcAsgd
+from asyncfed.rules.fadas import Fadas
 from asyncfed.rules.fednova import FedNova
 from asyncfed.rules.mean import Mean
 from asyncfed.rules.momentum import Momentum
@@ -23,9 +25,11 @@ __all__ = [
     "COMBINERS",
     "Adagrad",
     "Adam",
+    "Amsgrad",
     "Arrival",
     "Clipped",
     "DcAsgd",
+    "Fadas",
     "FedNova",
     "Mean",
     "Momentum",

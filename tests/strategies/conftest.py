@@ -5,7 +5,8 @@ import pytest
 
 from asyncfed.core.server import Server
 from asyncfed.core.types import Cancel, Dispatch, Drop, Merge, Report
-from asyncfed.rules import Vectors
+from asyncfed.rules import Arrival, RuleRun, Vectors
+from asyncfed.rules.protocol import rule_of
 
 
 class HandRun:
@@ -15,12 +16,20 @@ class HandRun:
         self.server = Server(strategy, list(num_examples), seed)
         self.vectors = Vectors(np.array([start], dtype=np.float64))
         self.merges = []
+        rule = rule_of(strategy)
+        self.rule = None if rule is None else RuleRun(rule, self.vectors.params, len(num_examples))
+        self._version = 0
+        self._known = {}  # with a rule, what has to be known of a ticket when it is merged
         self._carry_out(self.server.start())
 
     @property
     def x(self):
         """The server's model."""
         return self.vectors.params.item()
+
+    def correction_of(self, client):
+        """What the rule sent the client along with the model."""
+        return self.rule.sent_with(self.ticket_of(client))["correction"].item()
 
     def ticket_of(self, client):
         """The client's only ticket."""
@@ -31,12 +40,13 @@ class HandRun:
         """The model the client was handed."""
         return self.vectors.starts[self.ticket_of(client)].item()
 
-    def arrive(self, client, model, duration=1.0):
+    def arrive(self, client, model, duration=1.0, steps=1):
         """(staleness at arrival, what was decided about reports, the server's model afterwards)."""
-        return self.report(self.ticket_of(client), model, duration)
+        return self.report(self.ticket_of(client), model, duration, steps)
 
-    def report(self, ticket, model, duration=1.0):
+    def report(self, ticket, model, duration=1.0, steps=1):
         dispatch = self.server.outstanding[ticket]
+        self._known[ticket] = dispatch, steps
         staleness = self.server.version - dispatch.base_version
         self.vectors.trained[ticket] = np.array([model], dtype=np.float64)
         if dispatch.work.start == "own":
@@ -61,16 +71,35 @@ class HandRun:
     def join(self, client, num_examples=1):
         return self._carry_out(self.server.join(client, num_examples)), self.x
 
+    def _merge(self, merge):
+        if self.rule is None:
+            self.vectors.merge(merge)
+            return
+        arrivals = [self._arrival(t, w) for t, w in zip(merge.tickets, merge.weights, strict=True)]
+        params, _ = self.rule.step(self.vectors.params, arrivals, merge, 0)
+        for ticket in merge.tickets:
+            self.vectors.forget(ticket)
+            self.rule.forget(ticket)
+        self.vectors.params, self._version = params, self._version + 1
+
+    def _arrival(self, ticket, weight):
+        (dispatch, steps), vectors = self._known.pop(ticket), self.vectors
+        staleness, examples = self._version - dispatch.base_version, self.server.num_examples(dispatch.client)
+        models, sent = (vectors.starts[ticket], vectors.trained[ticket]), self.rule.sent_with(ticket)
+        return Arrival(ticket, dispatch.client, weight, staleness, dispatch.work, steps, examples, *models, sent)
+
     def _carry_out(self, outputs):
         said = []
         for output in outputs:
             if isinstance(output, Dispatch):
                 own = self.vectors.own.get(output.client, np.zeros(1)) if output.work.start == "own" else None
                 self.vectors.dispatch(output, own)
+                if self.rule is not None:
+                    self.rule.send(output.ticket, output.client)
             elif isinstance(output, Merge):
                 said.append("merge")
                 self.merges.append(output)
-                self.vectors.merge(output)
+                self._merge(output)
             elif isinstance(output, Drop):
                 said.append("drop")
                 self.vectors.forget(output.ticket)

@@ -1,21 +1,10 @@
 """CA2FL: the buffer's mean change, calibrated by what every client sent last.
 
-Paper: Wang, Cao, Wu, Chen & Chen, "Tackling the Data Heterogeneity in Asynchronous Federated Learning with Cached
-Update Calibration", ICLR 2024.
-
     flush S:  v = h + mean_S(D_i - h_i);   x = x + eta v;   then h_i = D_i and h = (1/n) sum over all n clients of h_i
 
 D_i is the client's change against the model it downloaded; v is made with the h and h_i from before the flush. A client
-that is in S twice is calibrated by its old h_i both times, and its last change is kept.
-
-State: a vector per client at the server, made when the client first reports, and their sum; nothing at clients.
-Bytes beyond the model: none.
-
-When to use it: clients differ in their data and report at different rates, so that fast ones would pull the model
-towards their own optimum; and the server has room for a model per client. It is SAGA for changes: unbiased where the
-mean over the table alone is not, with more variance.
-
-What goes wrong elsewhere: a public implementation (AFL-Lib) never fills the table, which leaves plain FedBuff.
+that is in S twice is calibrated by its old h_i both times, and its last change is kept. Paper, use and mistakes of
+others: the card of the algorithm, `strategies/ca2fl.py`. In rounds it is FedVARP: `strategies/fedvarp.py`.
 """
 
 from __future__ import annotations

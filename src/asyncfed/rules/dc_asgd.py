@@ -1,21 +1,11 @@
 """DC-ASGD: a stale gradient, corrected to first order for how far the model has moved since.
 
-Paper: Zheng et al., "Asynchronous Stochastic Gradient Descent with Delay Compensation", ICML 2017.
-
     w = w - eta (g + lam g*g*(w - w_b)),     adaptive: lam = lam0 / sqrt(meansq + eps),  meansq = m meansq + (1 - m) g*g
 
 w is the server's model, w_b the one the gradient g was made at; products are element by element, and lam g*g stands for
 the diagonal of the Hessian. A client that makes one step sends D = -eta g; after several, g = -D / (sum of the rates of
-its steps) is the mean gradient of its pass, which goes beyond the paper.
-
-State: with `adaptive`, one vector at the server; the model of each ticket, which the server keeps anyway. Nothing at
-clients. Bytes beyond the model: none.
-
-When to use it: merges on arrival, delays of a few versions, few local steps. lam g*g has to be of
-the size of the curvature, so lam has to be tuned, or made adaptive; too much of it overshoots.
-
-What goes wrong elsewhere: nothing is known to us that is peculiar to it; what is known of all asynchronous rules is a
-change taken against the current model instead of the downloaded one.
+its steps) is the mean gradient of its pass, which goes beyond the paper. With `adaptive`, one vector is kept. Paper,
+use and mistakes of others: the card of the algorithm, `strategies/dc_asgd.py`.
 """
 
 from __future__ import annotations

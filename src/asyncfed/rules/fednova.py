@@ -1,8 +1,5 @@
 """FedNova: changes per local step, so that who makes more steps does not count more.
 
-Paper: Wang, Liu, Liang, Joshi & Poor, "Tackling the Objective Inconsistency Problem in Heterogeneous Federated
-Optimization", NeurIPS 2020.
-
     x = x + tau_eff sum_i p_i D_i / a_i,     tau_eff = sum_i p_i a_i
 
 p_i are the merge's weights, divided by their sum, and a_i says how many gradients, each at the local learning rate, the
@@ -12,14 +9,7 @@ change D_i is made of:
     momentum r                           a = (s - r (1 - r^s) / (1 - r)) / (1 - r)           k = r k + 1;  a = a + k
     proximal mu, learning rate eta       a = (1 - (1 - eta mu)^s) / (eta mu)                 a = a (1 - eta mu) + 1
 
-State: none, at the server or at clients. Bytes beyond the model: none that count (the number of steps).
-
-When to use it: clients make different numbers of local steps (several epochs over tables of different sizes, work that
-ends early). With equal steps it is the plain merge, to the last bit.
-
-What goes wrong elsewhere: the authors' code uses steps instead of a_i in tau_eff when there is a proximal term, and
-with momentum and a proximal term adds up both recursions, which is not defined: here that is refused. fluke
-forms `sum_i (p_i tau_eff / a_i) w_i` of whole models, whose weights do not sum to 1: only changes may be scaled.
+Paper, use and mistakes of others: the card of the algorithm, `strategies/fednova.py`.
 """
 
 from __future__ import annotations

@@ -54,7 +54,7 @@ def predicted_participation(
     Raises:
         ConfigError: there is no formula for this strategy, sampler or delay model.
     """
-    strategy, delays = experiment.strategy, experiment.delays
+    strategy = experiment.strategy
     clients = experiment.count_clients() if num_examples is None else len(num_examples)
     strategy.check(clients)
     if not isinstance(strategy, Dispatching):
@@ -62,12 +62,8 @@ def predicted_participation(
             f"{type(strategy).__name__} does not say how it dispatches, so participation has no formula. Give it the "
             "properties of asyncfed.strategies.Dispatching, or simulate it."
         )
-    work = strategy.work
-    needs_examples = not isinstance(delays, PredictableDelays) or delays.depends_on_examples or work.steps is not UNSET
-    if num_examples is None and needs_examples:
-        num_examples = np.diff(experiment.clients().offsets)
     sent = _bytes_of_tickets(experiment, clients, problem)
-    means = expected_durations(delays, clients, experiment.seed, work, num_examples, sent.down, sent.up)
+    means = _mean_durations(experiment, clients, num_examples, sent)
     policy, sampler = strategy.dispatch, strategy.sampler
     if not isinstance(sampler, PredictableSampler):
         raise ConfigError(
@@ -84,6 +80,24 @@ def predicted_participation(
     if policy.manner == "keep_busy":  # one version per emptied buffer, and a ticket may start anywhere in one
         prediction = replace(prediction, staleness=prediction.staleness / policy.merged_at_once)
     return replace(prediction, limits=" ".join([prediction.limits, *_left_out(experiment, prediction, sent)]))
+
+
+def mean_durations(
+    experiment: Experiment, num_examples: NDArray[np.int64] | None = None, problem: Problem | None = None
+) -> ExpectedDurations:
+    """The mean seconds of each part of a ticket, client by client; arguments as for `predicted_participation`."""
+    clients = experiment.count_clients() if num_examples is None else len(num_examples)
+    return _mean_durations(experiment, clients, num_examples, _bytes_of_tickets(experiment, clients, problem))
+
+
+def _mean_durations(
+    experiment: Experiment, clients: int, num_examples: NDArray[np.int64] | None, sent: SentBytes
+) -> ExpectedDurations:
+    delays, work = experiment.delays, experiment.strategy.work
+    needs_examples = not isinstance(delays, PredictableDelays) or delays.depends_on_examples or work.steps is not UNSET
+    if num_examples is None and needs_examples:
+        num_examples = np.diff(experiment.clients().offsets)
+    return expected_durations(delays, clients, experiment.seed, work, num_examples, sent.down, sent.up)
 
 
 class SentBytes(NamedTuple):

@@ -11,7 +11,7 @@ import pytest
 
 from asyncfed.core.random import Stream, purpose_key
 from asyncfed.core.types import Merge, Work
-from asyncfed.rules import CA2FL, Arrival, DcAsgd, Fadas, FedNova, RuleRun, Scaffold
+from asyncfed.rules import CA2FL, Arrival, DcAsgd, Fadas, FedNova, LastModels, RuleRun, Scaffold
 
 FOLDER = Path(__file__).parent.parent / "golden" / "rules"
 NUM_CLIENTS, NUM_PARAMS, MERGES = 5, 3, 25
@@ -23,6 +23,7 @@ CASES = {
     "fadas": Fadas(staleness_threshold=1),
     "fadas_paper": Fadas(staleness_threshold=1, reading="paper", lr=0.6),
     "fednova": FedNova(),
+    "last_models": LastModels(queue_size=4),
     "scaffold": Scaffold(),
 }
 

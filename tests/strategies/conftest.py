@@ -112,3 +112,55 @@ class HandRun:
 @pytest.fixture
 def hand_run():
     return HandRun
+
+
+class RuledHandRun:
+    """As `HandRun`, but with any number of parameters, changes chosen by the test, and a rule that measures them."""
+
+    def __init__(self, strategy, num_examples=(1, 1, 1), start=(0.0,)):
+        self.server = Server(strategy, list(num_examples), 0)
+        self.x = np.array(start, float)
+        self.rule = RuleRun(strategy.rule, self.x, len(num_examples))
+        self.starts, self.arrivals, self.merges = {}, {}, []
+        self._carry_out(self.server.start())
+
+    def dispatch_of(self, client):
+        """The client's only ticket."""
+        (dispatch,) = [d for d in self.server.outstanding.values() if d.client == client]
+        return dispatch
+
+    def arrive(self, client, change):
+        """What was measured, what was decided about reports, and the server's model afterwards."""
+        dispatch = self.dispatch_of(client)
+        examples, start = self.server.num_examples(client), self.starts[dispatch.ticket]
+        staleness = self.server.version - dispatch.base_version
+        steps, model = dispatch.work.count_steps(examples), start + np.array(change, float)
+        arrival = Arrival(dispatch.ticket, client, 0.0, staleness, dispatch.work, steps, examples, start, model)
+        measured = self.rule.measure(self.x, arrival, None)
+        self.arrivals[dispatch.ticket] = arrival
+        outputs = self.server.receive(Report(dispatch.ticket, client, 0.0, 1.0, examples, measured))
+        return measured, self._carry_out(outputs), self.x.tolist()
+
+    def lose(self, client):
+        return self._carry_out(self.server.lose(self.dispatch_of(client).ticket)), self.x.tolist()
+
+    def _carry_out(self, outputs):
+        said = []
+        for output in outputs:
+            if isinstance(output, Dispatch):
+                self.starts[output.ticket] = self.x
+            elif isinstance(output, Merge):
+                said.append("merge")
+                self.merges.append(output)
+                arrivals = [
+                    self.arrivals.pop(t)._replace(weight=w) for t, w in zip(output.tickets, output.weights, strict=True)
+                ]
+                self.x, _ = self.rule.step(self.x, arrivals, output, 0)
+            elif isinstance(output, Cancel):
+                said.append("cancel")
+        return " ".join(said) or "hold"
+
+
+@pytest.fixture
+def ruled_hand_run():
+    return RuledHandRun

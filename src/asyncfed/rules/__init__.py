@@ -8,8 +8,10 @@ from asyncfed.rules.clipped import Clipped
 from asyncfed.rules.dc_asgd import DcAsgd
 from asyncfed.rules.fadas import Fadas
 from asyncfed.rules.fednova import FedNova
+from asyncfed.rules.last_models import LastModels
 from asyncfed.rules.mean import Mean
 from asyncfed.rules.momentum import Momentum
+from asyncfed.rules.moved_since import MovedSince
 from asyncfed.rules.noised import Noised
 from asyncfed.rules.optimised import Optimised
 from asyncfed.rules.optimiser import Optimiser
@@ -31,8 +33,10 @@ __all__ = [
     "DcAsgd",
     "Fadas",
     "FedNova",
+    "LastModels",
     "Mean",
     "Momentum",
+    "MovedSince",
     "Noised",
     "Optimised",
     "Optimiser",

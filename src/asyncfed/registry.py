@@ -1,10 +1,10 @@
 """Parts by kind: how a TOML file, the command line and other packages name strategies, samplers, delays, splits, ...
 
 A part is a `Config` with a tag, `class Mine(Config, tag_field="kind", tag="mine")`, registered under the name of what
-it is: "strategy", "rule", "optimiser", "uplink", "sampler", "discount", "schedule", "distribution", "delays", "split",
-"data" or "problem". Shipped
-parts register themselves the same way as anybody else's. A package adds its own by an entry point of the group
-`asyncfed.parts` that names a module; the module is imported when a kind is asked for that is not known yet.
+it is: "strategy", "rule", "optimiser", "uplink", "sampler", "discount", "schedule", "distribution", "delays",
+"availability", "variation", "split", "data" or "problem". Shipped parts register
+themselves the same way as anybody else's. A package adds its own by an entry point of the group `asyncfed.parts` that
+names a module; the module is imported when a kind is asked for that is not known yet.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def register(name: str) -> Callable[[C], C]:
 
     Args:
         name: what it is: "strategy", "rule", "optimiser", "uplink", "sampler", "discount", "schedule", "distribution",
-            "delays", "split", "data" or "problem".
+            "delays", "availability", "variation", "split", "data" or "problem".
 
     Returns:
         The decorator; it gives the class back unchanged.

@@ -7,7 +7,8 @@ import pytest
 
 from asyncfed.core.record import UNSET
 from asyncfed.delays import Availability, Constant, Device, LogNormal
-from asyncfed.delays.client_traits import bandwidth_trait, device_trait, phase_trait, slowness_trait
+from asyncfed.delays.availability import phase_trait
+from asyncfed.delays.client_traits import bandwidth_trait, device_trait, slowness_trait
 
 PHONES = (Device(name="phone", share=0.25, slowness=4.0),)
 

@@ -28,6 +28,8 @@ USES = {
     "uplinks": "strategy.work.uplink in TOML",
     "splits": "split.kind in TOML",
     "distributions": "delays.compute.kind in TOML",
+    "availabilities": "delays.availability.kind in TOML",
+    "variations": "delays.variation.kind in TOML",
 }
 """What can be listed, and how one of them is named."""
 
@@ -99,7 +101,8 @@ def _names_of(section: str) -> dict[str, str]:
         "data": {name: words for name, (words, *_) in BUILT_IN.items()},
     }
     ready = tables.get(section, {})
-    part = {"strategies": "strategy", "delays": "delays", "data": "data"}.get(section, section[:-1])
+    plurals = {"strategies": "strategy", "delays": "delays", "data": "data", "availabilities": "availability"}
+    part = plurals.get(section, section[:-1])
     registered = {} if section == "presets" else kinds(part)
     in_toml = IN_TOML.get(section, "")
     return ready | {

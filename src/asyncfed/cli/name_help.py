@@ -30,6 +30,9 @@ NAMES = {
         "laptop": "like the published scripts' laptop: log-normal, milliseconds to half a second",
         "stragglers": "1 s each, but a fifth of the clients takes 10 s",
         "heavy_tailed": "Pareto with shape 1.1: a few tickets take very long",
+        "cluster": "a shared cluster: lasting factors, correlated noise, stragglers that appear mid-run",
+        "hospital": "seven hospitals, half an hour at the largest and slowest, a VPN that drops",
+        "phones": "phones that charge at night in twelve time zones, three classes, slow links",
     },
 }
 

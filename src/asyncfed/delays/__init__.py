@@ -1,8 +1,10 @@
 """How long work takes and which clients are present: distributions, device classes, traces, availability, dropout."""
 
 from asyncfed.delays.availability import Availability
+from asyncfed.delays.cluster_variation import ClusterVariation
 from asyncfed.delays.delay_function import BoundFunction, FunctionDelays
 from asyncfed.delays.delay_model import BoundDelays, Delays
+from asyncfed.delays.delay_profiles import cluster, cluster_job, hospital, phones
 from asyncfed.delays.delay_protocols import (
     DelayDescription,
     DelayModel,
@@ -25,8 +27,12 @@ from asyncfed.delays.distributions import (
 from asyncfed.delays.duration_trace import Trace, read_trace
 from asyncfed.delays.mean_durations import estimate_durations, expected_durations
 from asyncfed.delays.named_delays import heavy_tailed, published_laptop, stragglers
+from asyncfed.delays.nights import Nights
+from asyncfed.delays.outages import Outages
 from asyncfed.delays.per_work import BoundPerWork, PerWork
+from asyncfed.delays.presence import PresenceDescription, PresenceModel
 from asyncfed.delays.recorded_delays import Job, RecordedDelays
+from asyncfed.delays.variation import Sites, TicketFactor, Variation
 from asyncfed.delays.work_amount import completed_fraction, count_passes
 
 __all__ = [
@@ -36,6 +42,7 @@ __all__ = [
     "BoundDelays",
     "BoundFunction",
     "BoundPerWork",
+    "ClusterVariation",
     "Constant",
     "DelayDescription",
     "DelayModel",
@@ -48,20 +55,31 @@ __all__ = [
     "Job",
     "LimitsBandwidth",
     "LogNormal",
+    "Nights",
+    "Outages",
     "Pareto",
     "PerWork",
     "PredictableDelays",
+    "PresenceDescription",
+    "PresenceModel",
     "RecordedDelays",
     "ShiftedExponential",
+    "Sites",
+    "TicketFactor",
     "Timing",
     "Trace",
     "Uniform",
+    "Variation",
     "check_timing",
+    "cluster",
+    "cluster_job",
     "completed_fraction",
     "count_passes",
     "estimate_durations",
     "expected_durations",
     "heavy_tailed",
+    "hospital",
+    "phones",
     "published_laptop",
     "read_trace",
     "stragglers",

@@ -5,8 +5,12 @@ from __future__ import annotations
 from math import ceil
 
 from asyncfed.core.errors import ConfigError
+from asyncfed.core.random import purpose_key
 from asyncfed.core.record import Config
 from asyncfed.delays.checks import is_finite_number, require_positive
+from asyncfed.delays.client_traits import Trait, shared_trait
+from asyncfed.delays.delay_protocols import Array
+from asyncfed.delays.keyed_draws import client_unit, client_units
 
 
 class Availability(Config):
@@ -35,6 +39,14 @@ class Availability(Config):
                 "would never finish) and at most 1."
             )
 
+    def bind(self, num_clients: int, seed: int) -> BoundAvailability:
+        """The windows of the clients of a run with this seed."""
+        return BoundAvailability(self, num_clients, seed)
+
+    def mean_seconds(self, seconds: Array, seed: int) -> Array:
+        """`seconds / on_fraction`: the mean for work begun at a random moment of presence."""
+        return seconds / self.on_fraction
+
     def finish(self, start: float, seconds: float, phase: float) -> float:
         """The first moment by which a client present in its windows since `start` has worked `seconds`.
 
@@ -53,3 +65,30 @@ class Availability(Config):
         finished = phase + (passed + 1.0 + full_windows) * self.period + in_last_window
         # Rounding must never let work end before it could have without a pause.
         return max(finished, start + seconds)
+
+
+class BoundAvailability:
+    """`Availability` of the clients of one run, each with its phase.
+
+    Args:
+        availability: the description.
+        num_clients: the clients known at the start, at least 1.
+        seed: the seed of the run.
+    """
+
+    def __init__(self, availability: Availability, num_clients: int, seed: int) -> None:
+        self._availability = availability
+        self._phase = phase_trait(availability, num_clients, seed)
+
+    def finish(self, client: int, start: float, seconds: float) -> float:
+        """The first moment by which this client has worked `seconds` in its windows since `start`."""
+        return self._availability.finish(start, seconds, self._phase.of(client))
+
+
+def phase_trait(availability: Availability, num_clients: int, seed: int) -> Trait[float]:
+    """The moment in [0, period) at which a client's window opens."""
+    if not availability.random_phase:
+        return shared_trait(0.0, num_clients)
+    purpose, period = purpose_key(seed, "phase"), availability.period
+    known = (client_units(purpose, num_clients) * period).tolist()
+    return Trait(known, lambda client: client_unit(purpose, client) * period)

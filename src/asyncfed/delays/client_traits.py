@@ -1,4 +1,4 @@
-"""What each client keeps for a whole run: its device class, its slowness, its bandwidth, its phase.
+"""What each client keeps for a whole run: its device class, its slowness, its bandwidth.
 
 A trait is read as `known[client]` for the clients known at the start, without a call, because every ticket needs it;
 that of a client that joins later is computed from its own keyed number, so that no table has to grow.
@@ -12,7 +12,6 @@ from typing import Generic, Literal, NamedTuple, TypeVar
 
 from asyncfed.core.random import purpose_key
 from asyncfed.core.record import UNSET, UnsetType
-from asyncfed.delays.availability import Availability
 from asyncfed.delays.devices import Device, assign_classes, class_of_joining, complete_classes
 from asyncfed.delays.distributions import Distribution
 from asyncfed.delays.keyed_draws import client_unit, client_units
@@ -31,12 +30,12 @@ class Trait(NamedTuple, Generic[T]):
         return self.known[client] if client < len(self.known) else self.later(client)
 
 
-def device_trait(devices: Sequence[Device], num_clients: int, seed: int) -> Trait[Device]:
+def device_trait(devices: Sequence[Device], num_clients: int, seed: int, purpose_name: str = "device") -> Trait[Device]:
     """Each client's device class: exact shares among the clients known at the start, by chance for later ones."""
     classes = complete_classes(devices)
     if len(classes) == 1:
-        return _shared(classes[0], num_clients)
-    purpose = purpose_key(seed, "device")
+        return shared_trait(classes[0], num_clients)
+    purpose = purpose_key(seed, purpose_name)
     known = [classes[index] for index in assign_classes(classes, num_clients, purpose).tolist()]
     return Trait(known, lambda client: classes[class_of_joining(classes, client, purpose)])
 
@@ -84,14 +83,6 @@ def bandwidth_trait(
     )
 
 
-def phase_trait(availability: Availability, num_clients: int, seed: int) -> Trait[float]:
-    """The moment in [0, period) at which a client's window opens."""
-    if not availability.random_phase:
-        return _shared(0.0, num_clients)
-    purpose, period = purpose_key(seed, "phase"), availability.period
-    known = (client_units(purpose, num_clients) * period).tolist()
-    return Trait(known, lambda client: client_unit(purpose, client) * period)
-
-
-def _shared(value: T, num_clients: int) -> Trait[T]:
+def shared_trait(value: T, num_clients: int) -> Trait[T]:
+    """The same value for every client."""
     return Trait([value] * num_clients, lambda client: value)

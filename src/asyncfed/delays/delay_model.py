@@ -13,14 +13,15 @@ from asyncfed.core.errors import ConfigError
 from asyncfed.core.random import purpose_key
 from asyncfed.core.record import UNSET, Config, UnsetType
 from asyncfed.core.types import Work
-from asyncfed.delays.availability import Availability
 from asyncfed.delays.checks import require_non_negative, require_positive, require_probability
-from asyncfed.delays.client_traits import bandwidth_trait, device_trait, phase_trait, slowness_trait
+from asyncfed.delays.client_traits import bandwidth_trait, device_trait, slowness_trait
 from asyncfed.delays.delay_protocols import Array, DelayDescription, ExpectedDurations, Timing
 from asyncfed.delays.devices import Device, complete_classes
 from asyncfed.delays.distributions import Constant, Distribution, require_positive_draws
 from asyncfed.delays.duration_trace import read_trace
 from asyncfed.delays.keyed_draws import keyed_unit
+from asyncfed.delays.presence import PresenceDescription
+from asyncfed.delays.variation import Variation
 from asyncfed.delays.work_amount import count_passes
 from asyncfed.registry import declare_part
 
@@ -32,12 +33,12 @@ NOTHING = Constant(value=0.0)
 class Delays(Config):
     """How long each ticket takes, in seconds of virtual time: the default `delays` of an experiment.
 
-    The computing time of a ticket is `compute * slowness[client] * device slowness`; when `per_sample` > 0, times
-    `per_sample * epochs * num_examples` as well, `compute` then being a factor. Of work with `steps`, `compute` is the
-    time of one pass over the client's data: it counts times `passes = steps / ceil(num_examples / batch_size)`, and
-    `per_sample` times `passes * num_examples`, the rows that the steps go through. A ticket is lost with probability
-    `1 - (1 - dropout) * (1 - device dropout)`. With a bandwidth, `bytes / bandwidth[client]` is added to `download` and
-    to `upload`.
+    The computing time of a ticket is `compute * slowness[client] * device slowness`, times the client's `variation` at
+    this ticket, if there is one; when `per_sample` > 0, times `per_sample * epochs * num_examples` as well, `compute`
+    then being a factor. Of work with `steps`, `compute` is the time of one pass over the client's data: it counts times
+    `passes = steps / ceil(num_examples / batch_size)`, and `per_sample` times `passes * num_examples`, the rows that
+    the steps go through. A ticket is lost with probability `1 - (1 - dropout) * (1 - device dropout)`. With a
+    bandwidth, `bytes / bandwidth[client]` is added to `download` and to `upload`.
 
     Args:
         compute: distribution of the seconds of computing, drawn per ticket.
@@ -46,7 +47,7 @@ class Delays(Config):
         download: distribution of the seconds until a client has the model, drawn per ticket.
         upload: distribution of the seconds until the server has the report, drawn per ticket.
         devices: classes of devices and their shares of the clients; together at most 1.
-        availability: when clients are present; None: always.
+        availability: when clients are present, `Availability` or another kind; None: always.
         dropout: probability that a ticket is lost, 0 <= dropout < 1.
         timeout: seconds after dispatch at which the server gives up a lost ticket, above 0; None: after the seconds
             that it would have taken.
@@ -54,6 +55,8 @@ class Delays(Config):
         bandwidth_down: distribution of the bytes per second at which a client downloads, drawn once per client, every
             draw above 0; left out: bytes take no time.
         bandwidth_up: the same for uploads.
+        variation: how a client's computing time varies from ticket to ticket, beside the draws of `compute`; left out:
+            it does not.
 
     What is UNSET is not written down, so that delays without it read as they always did.
 
@@ -68,12 +71,13 @@ class Delays(Config):
     download: Distribution = NOTHING
     upload: Distribution = NOTHING
     devices: tuple[Device, ...] = ()
-    availability: Availability | None = None
+    availability: PresenceDescription | None = None
     dropout: float = 0.0
     timeout: float | None = None
     trace: str | None = None
     bandwidth_down: Distribution | UnsetType = UNSET
     bandwidth_up: Distribution | UnsetType = UNSET
+    variation: Variation | UnsetType = UNSET
 
     def __post_init__(self) -> None:
         require_non_negative("delays.per_sample", self.per_sample)
@@ -116,9 +120,9 @@ class Delays(Config):
 
         `mean compute_c = E[compute] * slowness_c * device slowness_c`, times `per_sample * epochs * num_examples_c`
         when `per_sample` > 0; for work with `steps`, see `Delays`. The seconds of transferred bytes are not in it:
-        `asyncfed.delays.expected_durations` adds them. A trace counts with the mean of the client's rows. An
-        availability window stretches computing by `1 / on_fraction`, its mean for work begun at a random moment of
-        presence. Lost tickets are not counted in.
+        `asyncfed.delays.expected_durations` adds them. A trace counts with the mean of the client's rows, a variation
+        with its mean factor, absences with the mean of their kind (windows: `1 / on_fraction` times the seconds, for
+        work begun at a random moment of presence). Lost tickets are not counted in.
         """
         device = device_trait(self.devices, num_clients, seed)
         factor = np.array(slowness_trait(self.slowness, device, num_clients, seed).known)
@@ -126,11 +130,12 @@ class Delays(Config):
             examples = check_num_examples(num_examples, num_clients)
             passes = np.array([count_passes(work, int(rows)) for rows in examples])
             factor *= self.per_sample * passes * examples if self.per_sample > 0 else passes
-        if self.availability is not None:
-            factor /= self.availability.on_fraction
+        if self.variation is not UNSET:
+            factor *= self.variation.mean_factors(num_clients, seed)
+        compute = _multiply(_mean_compute(self, num_clients, seed), factor)
         return ExpectedDurations(
             download=np.full(num_clients, self.download.expected()),
-            compute=_multiply(_mean_compute(self, num_clients, seed), factor),
+            compute=compute if self.availability is None else self.availability.mean_seconds(compute, seed),
             upload=np.full(num_clients, self.upload.expected()),
         )
 
@@ -145,6 +150,8 @@ class Delays(Config):
             found.append("tickets are lost, which is left out")
         if self.availability is not None:
             found.append("absences count with their mean only")
+        if self.variation is not UNSET:
+            found += self.variation.simplifications()
         return tuple(found)
 
 
@@ -165,15 +172,14 @@ class BoundDelays:
         self._dropout = delays.dropout
         self._timeout = delays.timeout
         self._per_sample = delays.per_sample
-        self._availability = delays.availability
+        self._presence = None if delays.availability is None else delays.availability.bind(num_clients, seed)
+        self._factor = None if delays.variation is UNSET else delays.variation.bind(num_clients, seed)
         self._dropout_key = purpose_key(seed, "dropout")
         self._may_lose = delays.may_lose
         self._device = device_trait(delays.devices, num_clients, seed)
         self._known_devices = self._device.known
         slowness = slowness_trait(delays.slowness, self._device, num_clients, seed)
         self._known_slowness, self._later_slowness = slowness
-        if delays.availability is not None:
-            self._phase = phase_trait(delays.availability, num_clients, seed)
         self._download, self._constant_download = _per_ticket(delays.download, purpose_key(seed, "download"))
         self._upload, self._constant_upload = _per_ticket(delays.upload, purpose_key(seed, "upload"))
         if delays.trace is not None:
@@ -196,6 +202,8 @@ class BoundDelays:
         compute = self._compute(client, ticket) * (
             self._known_slowness[client] if known else self._later_slowness(client)
         )
+        if self._factor is not None:
+            compute *= self._factor(client, ticket)
         if self._per_sample > 0.0:
             passes = work.epochs if work.steps is UNSET else count_passes(work, num_examples)
             compute *= self._per_sample * passes * num_examples
@@ -237,9 +245,9 @@ class BoundDelays:
 
     def finish_compute(self, client: int, start: float, seconds: float) -> float:
         """When `seconds` of work begun at `start` are done, the client's absences included."""
-        if self._availability is None:
+        if self._presence is None:
             return start + seconds
-        return self._availability.finish(start, seconds, self._phase.of(client))
+        return self._presence.finish(client, start, seconds)
 
     def lost_after(self, client: int, ticket: int, timing: Timing) -> float:
         """`timeout`, or else the sum of the ticket's parts: no wait in a queue and no absence is added to it.
@@ -259,6 +267,8 @@ def _is_constant(delays: Delays) -> bool:
     """True if every ticket of every client takes the same, whatever its epochs: then nothing is ever drawn."""
     parts = (delays.compute, delays.slowness, delays.download, delays.upload)
     if delays.devices or delays.dropout > 0 or delays.per_sample > 0 or delays.trace is not None:
+        return False
+    if delays.variation is not UNSET:
         return False
     return all(part.is_constant for part in parts)
 

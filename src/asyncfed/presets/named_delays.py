@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from asyncfed.core.errors import ConfigError, did_you_mean
-from asyncfed.delays import Delays, heavy_tailed, published_laptop, stragglers
+from asyncfed.delays import Delays, cluster, heavy_tailed, hospital, phones, published_laptop, stragglers
 
 DELAYS: dict[str, tuple[str, Callable[[], Delays]]] = {
     "none": ("every ticket takes exactly 1 s", Delays),
     "laptop": ("like the published scripts' laptop: log-normal, milliseconds to half a second", published_laptop),
     "stragglers": ("1 s each, but a fifth of the clients takes 10 s", stragglers),
     "heavy_tailed": ("Pareto with shape 1.1: a few tickets take very long", heavy_tailed),
+    "cluster": ("a shared cluster: lasting factors, correlated noise, stragglers that appear mid-run", cluster),
+    "hospital": ("seven hospitals, half an hour at the largest and slowest, a VPN that drops", hospital),
+    "phones": ("phones that charge at night in twelve time zones, three classes, slow links", phones),
 }
 
 

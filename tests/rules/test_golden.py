@@ -12,11 +12,13 @@ import pytest
 from asyncfed.core.random import Stream, purpose_key
 from asyncfed.core.types import Merge, Work
 from asyncfed.rules import CA2FL, Arrival, DcAsgd, Fadas, FedNova, LastModels, RuleRun, Scaffold
+from asyncfed.rules.batch_table import BatchTable
 
 FOLDER = Path(__file__).parent.parent / "golden" / "rules"
 NUM_CLIENTS, NUM_PARAMS, MERGES = 5, 3, 25
 
 CASES = {
+    "batch_table": BatchTable(),
     "ca2fl": CA2FL(),
     "dc_asgd": DcAsgd(compensation=0.3),
     "dc_asgd_adaptive": DcAsgd(adaptive=True),

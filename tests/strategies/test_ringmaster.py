@@ -10,7 +10,7 @@ from asyncfed.core.random import Stream, draw_key, purpose_key
 from asyncfed.core.server import Server
 from asyncfed.core.types import Budget, Cancel, Dispatch, Merge, Report, Work
 from asyncfed.delays import Delays, Device, Exponential
-from asyncfed.strategies import AFL, Ringmaster
+from asyncfed.strategies import AFL, AsyncSGD, Ringmaster
 from asyncfed.strategies.schedules import ConstantRate
 
 WORK = Work(epochs=1, batch_size=4, learning_rate=0.01)
@@ -49,10 +49,11 @@ def test_with_a_huge_threshold_it_is_plain_asynchronous_sgd(tiny, stops):
     ringmaster = Ringmaster(concurrency=4, staleness_threshold=HUGE, stops=stops, work=WORK)
     runs = [
         af.run(tiny(clients=6, strategy=s, delays=DELAYS, budget=Budget(updates=80), init="torch"))
-        for s in (plain, ringmaster)
+        for s in (plain, ringmaster, AsyncSGD(concurrency=4, work=WORK))
     ]
-    assert runs[0].sha256 == runs[1].sha256
-    assert runs[0].params.tobytes() == runs[1].params.tobytes()
+    for run in runs[1:]:
+        assert run.sha256 == runs[0].sha256
+        assert run.params.tobytes() == runs[0].params.tobytes()
 
 
 def test_with_a_threshold_of_one_it_is_sequential_sgd(tiny, events):

@@ -87,8 +87,8 @@ class Server:
 
     @property
     def oldest_base(self) -> int | None:
-        """The oldest version anyone is still training from. Tickets come in order of version, so it is the first's."""
-        return next((dispatch.base_version for dispatch in self.outstanding.values()), None)
+        """The oldest version anyone is still training from."""
+        return min((dispatch.base_version for dispatch in self.outstanding.values()), default=None)
 
     def num_examples(self, client: int) -> int:
         """What the client declared when it joined."""
@@ -232,12 +232,11 @@ class Server:
         work, remembers = plan[3], plan[4]
         if load and remembers:
             raise self._fault(f"trains busy client {client} on work that remembers; its memory is still changing")
-        ticket = self.next_ticket
+        ticket, version = self.next_ticket, self.version if action.base_version is None else action.base_version
         self.next_ticket = ticket + 1
         self._load[client] = load + 1
         memory = self._memories.get(client, -1) if remembers else None
-        dispatch = Dispatch(ticket, client, self.version, work, memory)
-        self.outstanding[ticket] = dispatch
+        self.outstanding[ticket] = dispatch = Dispatch(ticket, client, version, work, memory)
         self.in_flight += 1
         return dispatch
 

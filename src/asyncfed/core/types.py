@@ -211,11 +211,14 @@ class Train(Record):
         client: who is to train.
         work: what it is asked to do.
         schedule: sets the work's rate at the moment of dispatch; None leaves it as it is.
+        base_version: the version to start from; None for the present one. An older one must still be held: by a ticket
+            that is out, or reported and neither merged nor dropped.
     """
 
     client: int
     work: Work
     schedule: Schedule | None = None
+    base_version: int | None = None
 
 
 class Combine(Record):

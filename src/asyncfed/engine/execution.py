@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from asyncfed.core.errors import ConfigError
+from asyncfed.core.errors import ConfigError, StrategyError
 from asyncfed.core.random import draw_key, purpose_key
 from asyncfed.core.record import UNSET, from_plain, replace, to_json, to_plain
 from asyncfed.core.server import Server
@@ -225,7 +225,7 @@ class Execution:
             self.has_extras = self.has_extras or has_extras(dispatch)
         self.dispatches[ticket] = dispatch
         if work.start == "server":
-            self.vectors.dispatch(dispatch)
+            self.vectors.dispatch(dispatch, self._older_start(dispatch))
             self.ledger.bytes_down += self.ledger.model_bytes
         else:
             self.vectors.dispatch(dispatch, self._own_start(client, False))
@@ -237,6 +237,19 @@ class Execution:
             (seq, self.now, DISPATCH, ticket, client, dispatch.base_version, memory, None, self._work_detail)
         )
         self.on_dispatch(dispatch)
+
+    def _older_start(self, dispatch: Dispatch) -> np.ndarray | None:
+        """The model of an older version, which another ticket holds; None if the ticket starts from the present one."""
+        version = dispatch.base_version
+        if version == self.version:
+            return None
+        for other in self.dispatches.values():
+            if other.base_version == version and other.work.start == "server" and other is not dispatch:
+                return self.vectors.starts[other.ticket]
+        raise StrategyError(
+            f"{type(self.server.strategy).__name__} trains from version {version}, which no ticket holds any more. "
+            "This is a defect of the strategy, not of a client."
+        )
 
     def _cancel(self, cancel: Cancel) -> None:
         dispatch = self.dispatches[cancel.ticket]

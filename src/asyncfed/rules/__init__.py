@@ -3,6 +3,7 @@
 from asyncfed.rules.adagrad import Adagrad
 from asyncfed.rules.adam import Adam
 from asyncfed.rules.amsgrad import Amsgrad
+from asyncfed.rules.batch_table import BatchTable
 from asyncfed.rules.ca2fl import CA2FL
 from asyncfed.rules.clipped import Clipped
 from asyncfed.rules.dc_asgd import DcAsgd
@@ -29,6 +30,7 @@ __all__ = [
     "Adam",
     "Amsgrad",
     "Arrival",
+    "BatchTable",
     "Clipped",
     "DcAsgd",
     "Fadas",

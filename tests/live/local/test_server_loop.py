@@ -13,8 +13,8 @@ from asyncfed.live.local import client_process, server_loop
 from asyncfed.live.local.local_engine import LocalEngine
 from asyncfed.rules import Noised
 from asyncfed.runs.live import run_live
-from asyncfed.store.schema import REPORT
-from asyncfed.strategies import AFL, FedBuff, FedCompass, PublishedScripts, Ringmaster
+from asyncfed.store.schema import DISPATCH, REPORT
+from asyncfed.strategies import AFL, FedBuff, FedCompass, MindFlayer, PublishedScripts, Ringleader, Ringmaster
 from asyncfed.strategies.samplers import UniformAll
 from asyncfed.uplinks import Clip, ErrorFeedback, TopK
 
@@ -226,8 +226,12 @@ def test_an_uplink_of_the_users_own_is_known_to_the_processes(three_clients, tmp
 
 @pytest.mark.parametrize(
     "strategy",
-    [Ringmaster(concurrency=3, staleness_threshold=2, work=WORK), FedCompass(min_steps=2, max_steps=9, work=WORK)],
-    ids=["ringmaster", "fedcompass"],
+    [
+        Ringmaster(concurrency=3, staleness_threshold=2, work=WORK),
+        FedCompass(min_steps=2, max_steps=9, work=WORK),
+        MindFlayer(cut_off=0.02, work=WORK),
+    ],
+    ids=["ringmaster", "fedcompass", "mindflayer"],
 )
 def test_strategies_that_cancel_or_set_timers_run_live(three_clients, tmp_path, strategy):
     path = tmp_path / "live.sqlite"
@@ -235,5 +239,16 @@ def test_strategies_that_cancel_or_set_timers_run_live(three_clients, tmp_path, 
     run = run_live(three_clients(40, strategy=strategy), engine=engine, out=path)
     assert run.verdict == "finished"
     assert {"cancel", "wake"} & set(run.journal.event_columns()["kind"])
+    verification = af.verify(path)
+    assert verification.ok, verification.lines
+
+
+def test_clients_are_sent_an_older_model_again(three_clients, tmp_path):
+    path = tmp_path / "live.sqlite"
+    engine = LocalEngine(slow=((1, 20.0),), task_seconds=0.01)
+    run = run_live(three_clients(30, strategy=Ringleader(work=WORK)), engine=engine, out=path)
+    assert run.verdict == "finished"
+    versions = [row.version for row in run.journal.event_rows() if row.kind == DISPATCH]
+    assert versions != sorted(versions)
     verification = af.verify(path)
     assert verification.ok, verification.lines

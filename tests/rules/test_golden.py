@@ -11,7 +11,7 @@ import pytest
 
 from asyncfed.core.random import Stream, purpose_key
 from asyncfed.core.types import Merge, Work
-from asyncfed.rules import CA2FL, Arrival, DcAsgd, Fadas, FedNova, LastModels, RuleRun, Scaffold
+from asyncfed.rules import CA2FL, Arrival, DcAsgd, Fadas, FedNova, LastModels, QFair, RuleRun, Scaffold
 from asyncfed.rules.batch_table import BatchTable
 
 FOLDER = Path(__file__).parent.parent / "golden" / "rules"
@@ -26,6 +26,7 @@ CASES = {
     "fadas_paper": Fadas(staleness_threshold=1, reading="paper", lr=0.6),
     "fednova": FedNova(),
     "last_models": LastModels(queue_size=4),
+    "qfair": QFair(q=2.0),
     "scaffold": Scaffold(),
 }
 
@@ -69,7 +70,10 @@ def merged(rule):
                 model = model - 0.1 / (step // 3 + 1.0) ** 0.5 * (model - client + noise + shift)
             weight = 0.25 + 0.5 * chance.unit()
             sent = run.sent_with(ticket)
-            arrivals.append(Arrival(ticket, client, weight, version - base, work, steps, 10, start, model, sent))
+            measured = {"start_loss": 0.5 * float((start - client) @ (start - client))}
+            arrivals.append(
+                Arrival(ticket, client, weight, version - base, work, steps, 10, start, model, sent, measured)
+            )
         merge = Merge(tuple(a.ticket for a in arrivals), tuple(a.weight for a in arrivals))
         params, _ = run.step(params, arrivals, merge, 0)
         for arrival in arrivals:

@@ -18,8 +18,12 @@ import pytest
 
 import asyncfed as af
 from asyncfed.rules import CA2FL, Adagrad, Adam, DcAsgd, FedNova, Momentum, Noised, Optimised, Scaffold, Yogi
+from asyncfed.rules.qfair import QFair
 from asyncfed.store.schema import KIND_NAMES
 from asyncfed.strategies import AFL, AFLGuard, FedAsync, FedAvg, FedBuff, FedCompass, NoDiscount, Ringmaster
+from asyncfed.strategies.minimum_participation import MinimumParticipation
+from asyncfed.strategies.oort import OortSampler
+from asyncfed.strategies.pisces import Pisces
 from asyncfed.uplinks import Clip, ErrorFeedback, TopK
 
 WORK = af.Work(epochs=1, batch_size=8, learning_rate=0.005)
@@ -47,6 +51,14 @@ ALGORITHMS = {
         with_uplink(Clip(norm=1.0)), rule=Noised(clip=1.0, multiplier=0.05, divisor=BUFFERED.buffer_size)
     ),
     "fedcompass": FedCompass(min_steps=2, max_steps=12, work=WORK),
+    "guided_and_fair": FedBuff(
+        concurrency=3,
+        buffer_size=2,
+        sampler=MinimumParticipation(sampler=OortSampler(), gap=1.0),
+        rule=QFair(),
+        work=af.replace(WORK, start_rms=True, start_loss=True),
+    ),
+    "pisces": Pisces(concurrency=3, staleness_bound=3, work=af.replace(WORK, start_rms=True)),
     "ringmaster": Ringmaster(concurrency=3, staleness_threshold=2, server_lr=0.3, work=WORK),
 }
 each = pytest.mark.parametrize("name", ALGORITHMS)

@@ -17,6 +17,7 @@ from asyncfed.rules.noised import Noised
 from asyncfed.rules.optimised import Optimised
 from asyncfed.rules.optimiser import Optimiser
 from asyncfed.rules.protocol import Arrival, Rule, ServerRule
+from asyncfed.rules.qfair import QFair
 from asyncfed.rules.rule_run import RuleRun
 from asyncfed.rules.scaffold import Scaffold
 from asyncfed.rules.trusted_distance import TrustedDistance
@@ -42,6 +43,7 @@ __all__ = [
     "Noised",
     "Optimised",
     "Optimiser",
+    "QFair",
     "Rule",
     "RuleRun",
     "Scaffold",

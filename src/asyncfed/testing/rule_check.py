@@ -10,6 +10,7 @@ import numpy as np
 from asyncfed.core.errors import ConfigError
 from asyncfed.core.random import Stream, draw_key, purpose_key
 from asyncfed.core.types import Merge, Payload, Work
+from asyncfed.problems.client_measurements import MEASUREMENTS
 from asyncfed.rules import Arrival, RuleRun, ServerRule
 from asyncfed.testing.array_check import (
     Arrays,
@@ -59,7 +60,7 @@ def check_rule(
 
     Args:
         rule: what is checked.
-        work: what clients are asked to do; None for a `Work()`.
+        work: what clients are asked to do; None for a `Work()`. Losses that it asks for are drawn from 0 to 1.
         num_clients: how many there are, 1 or more.
         num_params: the size of the model, 1 or more.
         merge_size: how many updates the larger merges have, 1 or more.
@@ -217,14 +218,16 @@ class _Drive:
         model = ticket.start + _draw(Stream(draw_key(self._key, 1, number)), self._params.size, self._params.dtype)
         staleness, examples = self._version - ticket.version, 20 * ticket.client + 7
         weight, steps = self._form.weight(staleness), self._work.count_steps(examples)
+        asked = Stream(draw_key(self._key, 3, number))
+        metrics = {name: asked.unit() for name in MEASUREMENTS if getattr(self._work, name)}
         arrival = Arrival(
-            number, ticket.client, 0.0, staleness, self._work, steps, examples, ticket.start, model, sent, {}
+            number, ticket.client, 0.0, staleness, self._work, steps, examples, ticket.start, model, sent, metrics
         )
         given: Arrays = {"the model": self._params, "the start": ticket.start, "the trained model": model}
         with left_alone({**given, **sent}, "measure"):
             measured = self._run.measure(self._params, arrival, self._probe)
         _expect_numbers(measured, "what is measured")
-        return arrival._replace(weight=weight, metrics=measured)
+        return arrival._replace(weight=weight, metrics={**metrics, **measured})
 
     def _probe(self, params: np.ndarray, client: int, work: Work, number: int) -> np.ndarray:
         """What training a client that the server holds would end with."""

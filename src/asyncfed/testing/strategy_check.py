@@ -11,6 +11,7 @@ from asyncfed.core.errors import ConfigError
 from asyncfed.core.random import Stream, draw_key, purpose_key
 from asyncfed.core.server import Server
 from asyncfed.core.types import Dispatch, Output, Report, Wake
+from asyncfed.problems.client_measurements import MEASUREMENTS
 from asyncfed.strategies.protocol import Strategy
 from asyncfed.testing.value_check import blame, pickled_copy
 
@@ -60,13 +61,15 @@ def check_strategy(strategy: Strategy, num_clients: int = 5, seed: int = 0, metr
         strategy: what is checked.
         num_clients: how many clients it is driven with, 1 or more.
         seed: of the schedules.
-        metrics: names of numbers that the strategy decides by, such as those its rule measures; every report has them,
-            each drawn from 0 to 1.
+        metrics: names of numbers that the strategy decides by, such as those its rule measures; every report has them
+            and the losses that the work asks for, each drawn from 0 to 1.
 
     Raises:
         AssertionError: it says what is wrong and when it happened.
     """
     copy = pickled_copy(strategy, "strategy")
+    asked = [name for name in MEASUREMENTS if getattr(strategy.work, name) and name not in metrics]
+    metrics = [*metrics, *asked]
     with blame("check refuses the number of clients the strategy is tested with"):
         strategy.check(num_clients)
     for number, conditions in enumerate(CONDITIONS):

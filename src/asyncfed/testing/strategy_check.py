@@ -68,7 +68,8 @@ def check_strategy(strategy: Strategy, num_clients: int = 5, seed: int = 0, metr
         AssertionError: it says what is wrong and when it happened.
     """
     copy = pickled_copy(strategy, "strategy")
-    asked = [name for name in MEASUREMENTS if getattr(strategy.work, name) and name not in metrics]
+    work = getattr(strategy, "work", None)  # one that is broken may have none
+    asked = [name for name in MEASUREMENTS if getattr(work, name, False) and name not in metrics]
     metrics = [*metrics, *asked]
     with blame("check refuses the number of clients the strategy is tested with"):
         strategy.check(num_clients)

@@ -79,6 +79,7 @@ class Server:
         self._shortest, self._longest = inf, 0.0
         self._draws = purpose_key(seed, "strategy")
         self._inputs = 0
+        self._in_order = True  # tickets that are out come in the order of their versions
         self._plan: tuple[Work, Any, int, Work, bool] | None = None
         self._observe: Any = getattr(strategy, "observe", None) if getattr(strategy, "observes", False) else None
         self._state: Any = None
@@ -87,8 +88,9 @@ class Server:
 
     @property
     def oldest_base(self) -> int | None:
-        """The oldest version anyone is still training from."""
-        return min((dispatch.base_version for dispatch in self.outstanding.values()), default=None)
+        """The oldest version anyone is still training from: the first ticket's, unless one was sent an older model."""
+        bases = (dispatch.base_version for dispatch in self.outstanding.values())
+        return next(bases, None) if self._in_order else min(bases, default=None)
 
     def num_examples(self, client: int) -> int:
         """What the client declared when it joined."""
@@ -232,7 +234,9 @@ class Server:
         work, remembers = plan[3], plan[4]
         if load and remembers:
             raise self._fault(f"trains busy client {client} on work that remembers; its memory is still changing")
-        ticket, version = self.next_ticket, self.version if action.base_version is None else action.base_version
+        ticket, version = self.next_ticket, self.version
+        if action.base_version is not None:
+            version, self._in_order = action.base_version, False
         self.next_ticket = ticket + 1
         self._load[client] = load + 1
         memory = self._memories.get(client, -1) if remembers else None
@@ -347,6 +351,7 @@ class Server:
         self.outstanding = {d["ticket"]: from_plain(d, Dispatch) for d in snapshot["in_flight"]}
         self.waiting = {d["ticket"]: from_plain(d, Dispatch) for d in snapshot["waiting"]}
         self.in_flight = len(self.outstanding)
+        self._in_order = False  # perhaps they do not
         for client, num_examples in snapshot["declared"]:
             self._declare(client, num_examples)
         self._clients_changed = snapshot["clients"] is not None

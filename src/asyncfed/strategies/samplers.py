@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import isfinite
 from typing import Any, Literal, Protocol, runtime_checkable
 
@@ -213,6 +214,33 @@ class Cycle(Record):
     passed_over: tuple[int, ...] = ()
 
 
+def draw_in_turn(
+    memory: Cycle, view: View, k: int, next_order: Callable[[tuple[int, ...]], tuple[int, ...]]
+) -> tuple[list[int], Cycle]:
+    """Up to k idle clients by their turn in a cycle; `next_order(previous)` is the order of the next one.
+
+    One that is busy at its turn comes when it is idle, and no cycle ends before everybody in it had a turn.
+    """
+    chosen: list[int] = []
+    order, position, waiting = memory.order, memory.position, list(memory.passed_over)
+    for client in memory.passed_over:
+        if len(chosen) < k and client in view.idle:
+            chosen.append(client)
+        if client in chosen or client not in view.clients:
+            waiting.remove(client)
+    while len(chosen) < k:
+        if position == len(order):
+            if waiting or len(chosen) >= len(view.idle):
+                break  # a cycle is not over before everyone in it had a turn
+            order, position = next_order(order), 0
+        client, position = order[position], position + 1
+        if client in view.idle and client not in chosen:
+            chosen.append(client)
+        elif client in view.clients:
+            waiting.append(client)
+    return chosen, Cycle(order, position, tuple(waiting))
+
+
 @register("sampler")
 class ShuffledCycle(Config, tag_field="kind", tag="shuffled_cycle"):
     """Each client once per cycle, in an order shuffled anew each time; one that is busy at its turn comes when idle."""
@@ -229,24 +257,7 @@ class ShuffledCycle(Config, tag_field="kind", tag="shuffled_cycle"):
         return Cycle()
 
     def draw(self, memory: Any, view: View, k: int) -> tuple[list[int], Cycle]:
-        chosen: list[int] = []
-        order, position, waiting = memory.order, memory.position, list(memory.passed_over)
-        for client in memory.passed_over:
-            if len(chosen) < k and client in view.idle:
-                chosen.append(client)
-            if client in chosen or client not in view.clients:
-                waiting.remove(client)
-        while len(chosen) < k:
-            if position == len(order):
-                if waiting or len(chosen) >= len(view.idle):
-                    break  # a cycle is not over before everyone in it had a turn
-                order, position = self._shuffled(view), 0
-            client, position = order[position], position + 1
-            if client in view.idle and client not in chosen:
-                chosen.append(client)
-            elif client in view.clients:
-                waiting.append(client)
-        return chosen, Cycle(order, position, tuple(waiting))
+        return draw_in_turn(memory, view, k, lambda previous: self._shuffled(view))
 
     def _shuffled(self, view: View) -> tuple[int, ...]:
         order = sorted(view.clients[i] for i in range(len(view.clients)))

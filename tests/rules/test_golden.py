@@ -13,6 +13,7 @@ from asyncfed.core.random import Stream, purpose_key
 from asyncfed.core.types import Merge, Work
 from asyncfed.rules import CA2FL, Arrival, DcAsgd, Fadas, FedNova, LastModels, QFair, RuleRun, Scaffold
 from asyncfed.rules.batch_table import BatchTable
+from asyncfed.rules.table_mean import TableMean
 
 FOLDER = Path(__file__).parent.parent / "golden" / "rules"
 NUM_CLIENTS, NUM_PARAMS, MERGES = 5, 3, 25
@@ -28,6 +29,8 @@ CASES = {
     "last_models": LastModels(queue_size=4),
     "qfair": QFair(q=2.0),
     "scaffold": Scaffold(),
+    "table_mean": TableMean(),
+    "table_mean_max_age": TableMean(max_age=3),
 }
 
 

@@ -20,6 +20,7 @@ from asyncfed.rules.protocol import Arrival, Rule, ServerRule
 from asyncfed.rules.qfair import QFair
 from asyncfed.rules.rule_run import RuleRun
 from asyncfed.rules.scaffold import Scaffold
+from asyncfed.rules.table_mean import TableMean
 from asyncfed.rules.trusted_distance import TrustedDistance
 from asyncfed.rules.vectors import COMBINERS, Vectors
 from asyncfed.rules.yogi import Yogi
@@ -48,6 +49,7 @@ __all__ = [
     "RuleRun",
     "Scaffold",
     "ServerRule",
+    "TableMean",
     "TrustedDistance",
     "Vectors",
     "Yogi",

@@ -2,10 +2,10 @@
 
     row_c = the last vector put for client c, 0 before the first;     sum = sum_c row_c;     mean = sum / n
 
-n counts all clients, also those without a row. Putting a vector moves the sum by the difference, and once in as many
-changes as there are rows the sum is computed anew from the rows: rounding cannot build up, and a change costs a few
-passes over one vector, however many there are. Rows are made when they are first needed, in the order of the first
-puts, and their array doubles when it is full.
+n counts all clients, also those without a row; `mean_of_rows` leaves them out. Putting a vector moves the sum by the
+difference, and once in as many changes as there are rows the sum is computed anew from the rows: rounding cannot build
+up, and a change costs a few passes over one vector, however many there are. Rows are made when they are first needed,
+in the order of the first puts, and their array doubles when it is full.
 """
 
 from __future__ import annotations
@@ -69,6 +69,15 @@ class ClientTable:
     def mean(self) -> np.ndarray:
         """The mean over all n clients, a new array of float64."""
         return self.sum() / self.num_clients
+
+    @property
+    def num_rows(self) -> int:
+        """How many clients have a row."""
+        return int(self._counts[1])
+
+    def mean_of_rows(self) -> np.ndarray:
+        """The mean over the clients that have a row, a new array of float64; 0 if none has."""
+        return self.sum() / self.num_rows if self.num_rows else np.zeros_like(self.sum())
 
     def row(self, client: int) -> np.ndarray:
         """The client's vector, 0 if it has none. It is part of the table: copy it before the next put."""

@@ -28,7 +28,7 @@ ROOMS = {
     "strategies": {*BOTTOM, "rules"},
     "problems": {*BOTTOM, "kernels"},
     "data": {*BOTTOM},
-    "delays": {*BOTTOM},
+    "delays": {*BOTTOM, "store"},
     "store": {*BOTTOM},
     "theory": {"core", "problems", "kernels"},
     "engine": {*BOTTOM, "rules", "uplinks", "problems", "store"},

@@ -4,8 +4,9 @@ import pytest
 from tests.advice.conftest import small_experiment
 
 import asyncfed as af
-from asyncfed.advice.delay_source import charge_for_work, read_delays, trace_files
+from asyncfed.advice.delay_source import charge_for_work, read_delays
 from asyncfed.delays import Delays, PerWork
+from asyncfed.delays.files_read import files_read
 
 WORK = af.Work(steps=8)
 
@@ -23,7 +24,7 @@ def test_past_job_times(tmp_path):
     delays = read_delays(path, WORK, tmp_path)
     assert delays.bind(2, 0).timing(1, 0, WORK, 100).compute == 30.0
     assert delays.bind(2, 0).timing(1, 0, af.Work(steps=16), 100).compute == 60.0
-    assert trace_files(delays) == [str(path)]
+    assert files_read(delays) == [str(path)]
     with pytest.raises(af.errors.ConfigError, match="cannot be read as a CSV"):
         read_delays(tmp_path / "none.csv", WORK, tmp_path)
 

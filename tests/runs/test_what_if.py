@@ -7,7 +7,7 @@ import asyncfed as af
 from asyncfed.core.errors import ConfigError
 from asyncfed.core.types import Budget, Work
 from asyncfed.delays import Job, RecordedDelays
-from asyncfed.runs.recorded_jobs import recorded_jobs
+from asyncfed.delays.recorded_jobs import recorded_jobs
 from asyncfed.runs.what_if import what_if
 from asyncfed.store.events import Event
 from asyncfed.store.schema import DISPATCH, LOST, REPORT

@@ -9,7 +9,7 @@ import numpy as np
 
 from asyncfed.advice import virtual_budget
 from asyncfed.advice.cached_trials import TrialCache, TrialRunner, Watcher, open_trial_pool, sha256_of_files
-from asyncfed.advice.delay_source import charge_for_work, read_delays, trace_files
+from asyncfed.advice.delay_source import charge_for_work, read_delays
 from asyncfed.advice.finalists import FIRST_FRESH_SEED, MOST_FINALISTS, run_finalists
 from asyncfed.advice.proposals import load_optuna
 from asyncfed.advice.race import planned_race, race_all
@@ -23,6 +23,7 @@ from asyncfed.core.errors import ConfigError
 from asyncfed.core.record import replace
 from asyncfed.core.types import Budget
 from asyncfed.delays import DelayDescription, PerWork
+from asyncfed.delays.files_read import files_read
 from asyncfed.experiment import Experiment
 from asyncfed.presets import strategy_like
 from asyncfed.problems.protocol import Problem
@@ -69,7 +70,7 @@ def recommend(
     spaces = tuple(search_space(name, strategy, problem.num_examples) for name, strategy in chosen.items())
     planned = 1 + planned_race(SEARCH_SEEDS) + seeds * MOST_FINALISTS
     planned += planned_runs(len(spaces), max(len(space.choices) for space in spaces), SEARCH_SEEDS)
-    cache = TrialCache(out_dir / TRIALS, f"{problem.fingerprint()} {sha256_of_files(trace_files(charged))}")
+    cache = TrialCache(out_dir / TRIALS, f"{problem.fingerprint()} {sha256_of_files(files_read(charged))}")
     count = usable_cores() if workers is None else workers
     with open_trial_pool(count, problem) as pool:
         runner = TrialRunner(cache, pool, planned, watch)

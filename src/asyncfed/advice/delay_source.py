@@ -10,10 +10,10 @@ from asyncfed.core.record import replace
 from asyncfed.core.types import Work
 from asyncfed.delays import DelayDescription, Delays, Job, PerWork
 from asyncfed.delays.duration_trace import read_trace
+from asyncfed.delays.recorded_jobs import recorded_jobs
 from asyncfed.experiment import Experiment
 from asyncfed.presets import delays_named
 from asyncfed.problems.protocol import Problem
-from asyncfed.runs.recorded_jobs import recorded_jobs
 from asyncfed.runs.result import load_run
 
 DURATIONS = "durations.csv"
@@ -63,12 +63,6 @@ def charge_for_work(experiment: Experiment, problem: Problem) -> DelayDescriptio
 def delays_of(work: Work, delays: DelayDescription) -> PerWork:
     """These delays as those of this amount of local work."""
     return PerWork(delays=delays, epochs=work.epochs, steps=work.steps)
-
-
-def trace_files(delays: DelayDescription) -> list[str]:
-    """The files that these delays read, whose content a description does not hold."""
-    inner = delays.delays if isinstance(delays, PerWork) else delays
-    return [inner.trace] if isinstance(inner, Delays) and inner.trace is not None else []
 
 
 def _of_recorded_run(path: Path, out_dir: Path) -> DelayDescription:

@@ -7,9 +7,9 @@ import numpy as np
 from asyncfed.analysis.participation import mean_durations
 from asyncfed.core.errors import ConfigError
 from asyncfed.core.record import UNSET, replace
+from asyncfed.delays.recorded_jobs import recorded_jobs
 from asyncfed.experiment import Experiment
 from asyncfed.rules.protocol import rule_of
-from asyncfed.runs.recorded_jobs import recorded_jobs
 from asyncfed.runs.result import RecordedRun
 from asyncfed.strategies import Dispatching
 from asyncfed.strategies.generalized_async_sgd import GeneralizedAsyncSGD

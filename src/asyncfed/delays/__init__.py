@@ -25,6 +25,8 @@ from asyncfed.delays.distributions import (
     Uniform,
 )
 from asyncfed.delays.duration_trace import Trace, read_trace
+from asyncfed.delays.fedscale_traces import FedScaleAvailability, FedScaleDelays
+from asyncfed.delays.flash_traces import FlashAvailability
 from asyncfed.delays.mean_durations import estimate_durations, expected_durations
 from asyncfed.delays.named_delays import heavy_tailed, published_laptop, stragglers
 from asyncfed.delays.nights import Nights
@@ -32,6 +34,7 @@ from asyncfed.delays.outages import Outages
 from asyncfed.delays.per_work import BoundPerWork, PerWork
 from asyncfed.delays.presence import PresenceDescription, PresenceModel
 from asyncfed.delays.recorded_delays import Job, RecordedDelays
+from asyncfed.delays.recorded_durations import RecordedDurations
 from asyncfed.delays.variation import Sites, TicketFactor, Variation
 from asyncfed.delays.work_amount import completed_fraction, count_passes
 
@@ -51,6 +54,9 @@ __all__ = [
     "Distribution",
     "ExpectedDurations",
     "Exponential",
+    "FedScaleAvailability",
+    "FedScaleDelays",
+    "FlashAvailability",
     "FunctionDelays",
     "Job",
     "LimitsBandwidth",
@@ -63,6 +69,7 @@ __all__ = [
     "PresenceDescription",
     "PresenceModel",
     "RecordedDelays",
+    "RecordedDurations",
     "ShiftedExponential",
     "Sites",
     "TicketFactor",

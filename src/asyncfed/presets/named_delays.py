@@ -1,11 +1,22 @@
-"""Delays by short names."""
+"""Delays by short names, and those of files."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 from asyncfed.core.errors import ConfigError, did_you_mean
-from asyncfed.delays import Delays, cluster, heavy_tailed, hospital, phones, published_laptop, stragglers
+from asyncfed.delays import (
+    DelayDescription,
+    Delays,
+    RecordedDurations,
+    cluster,
+    heavy_tailed,
+    hospital,
+    phones,
+    published_laptop,
+    read_trace,
+    stragglers,
+)
 
 DELAYS: dict[str, tuple[str, Callable[[], Delays]]] = {
     "none": ("every ticket takes exactly 1 s", Delays),
@@ -18,15 +29,26 @@ DELAYS: dict[str, tuple[str, Callable[[], Delays]]] = {
 }
 
 
-def delays_named(name: str) -> Delays:
-    """Ready-made delays by name.
+def delays_named(name: str) -> DelayDescription:
+    """Ready-made delays by name, or those of a file.
 
     Args:
-        name: one of `DELAYS`.
+        name: one of `DELAYS`; or a .csv file with the columns `client` and `seconds`, from whose rows a client's
+            tickets are drawn; or the .sqlite file of a recorded run, whose durations are used again in their order.
 
     Returns:
         The delays.
     """
-    if name not in DELAYS:
-        raise ConfigError(f'There are no delays "{name}". {did_you_mean(name, DELAYS)}')
-    return DELAYS[name][1]()
+    if name in DELAYS:
+        return DELAYS[name][1]()
+    if name.endswith(".csv"):
+        read_trace(name, purpose=0)  # complains now, not when the run begins
+        return Delays(trace=name)
+    if name.endswith(".sqlite"):
+        recorded = RecordedDurations(file=name)
+        recorded.bind(num_clients=1, seed=0)
+        return recorded
+    raise ConfigError(
+        f'There are no delays "{name}". {did_you_mean(name, DELAYS)} A file of durations ends in .csv, that of a '
+        "recorded run in .sqlite."
+    )

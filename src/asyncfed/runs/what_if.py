@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from asyncfed.core.record import replace
 from asyncfed.delays.recorded_delays import RecordedDelays
+from asyncfed.delays.recorded_jobs import recorded_jobs
 from asyncfed.problems.protocol import Problem
 from asyncfed.runs.header import check_same_problem
-from asyncfed.runs.recorded_jobs import recorded_jobs
 from asyncfed.runs.result import RecordedRun, load_run
 from asyncfed.runs.simulate import simulate
 

@@ -1,10 +1,12 @@
-"""A server and its vectors driven by hand: one parameter, models chosen by the test, no training and no clock."""
+"""A server and its vectors driven by hand: one parameter, models chosen by the test, with and without a clock."""
+
+from heapq import heappop, heappush
 
 import numpy as np
 import pytest
 
 from asyncfed.core.server import Server
-from asyncfed.core.types import Cancel, Dispatch, Drop, Merge, Report
+from asyncfed.core.types import Cancel, Dispatch, Drop, Merge, Report, Wake, Work
 from asyncfed.rules import Arrival, RuleRun, Vectors
 from asyncfed.rules.protocol import rule_of
 
@@ -164,3 +166,98 @@ class RuledHandRun:
 @pytest.fixture
 def ruled_hand_run():
     return RuledHandRun
+
+
+class ClockRun:
+    """A server, its rule and one parameter in virtual time: client c takes `seconds[c]` and adds `moves[c]`.
+
+    Arrivals come before timers of the same moment. `log` is what was decided: (time, kind, clients, x afterwards).
+    """
+
+    def __init__(self, strategy, seconds, moves=None, num_examples=None, start=0.0):
+        self.seconds, self.moves = dict(enumerate(seconds)), dict(enumerate(moves or [0.0] * len(seconds)))
+        self.server = Server(strategy, list(num_examples or [1] * len(seconds)))
+        self.vectors = Vectors(np.array([start]))
+        rule = rule_of(strategy)
+        self.rule = None if rule is None else RuleRun(rule, self.vectors.params, len(seconds))
+        self.now, self.log, self.merges, self.cancelled = 0.0, [], [], set()
+        self._heap, self._sent = [], {}
+        self._carry_out(self.server.start())
+
+    @property
+    def x(self):
+        """The server's model."""
+        return self.vectors.params.item()
+
+    def run(self, until):
+        """Let everything happen up to and including this time."""
+        while self._heap and self._heap[0][0] <= until and self.server.stopped is None:
+            self.now, is_timer, number = heappop(self._heap)
+            if is_timer:
+                self._carry_out(self.server.wake(number, self.now))
+            elif number in self.server.outstanding:
+                dispatch = self.server.outstanding[number]
+                self.vectors.trained[number] = self.vectors.starts[number] + self.moves[dispatch.client]
+                examples, duration = self.server.num_examples(dispatch.client), self.now - self._sent[number]
+                self._carry_out(self.server.receive(Report(number, dispatch.client, self.now, duration, examples)))
+        self.now = until
+        return self
+
+    def lose(self, client):
+        """The client's ticket is lost now."""
+        [ticket] = [t for t, d in self.server.outstanding.items() if d.client == client]
+        self._carry_out(self.server.lose(ticket))
+        self.vectors.forget(ticket)
+
+    def leave(self, client):
+        """The client leaves now."""
+        gone = [t for t, d in self.server.outstanding.items() if d.client == client]
+        outputs = self.server.leave(client)
+        for ticket in gone:
+            self.vectors.forget(ticket)
+        self._carry_out(outputs)
+
+    def join(self, client, seconds, move=0.0, num_examples=1):
+        """The client comes (back) now."""
+        self.seconds[client], self.moves[client] = seconds, move
+        self._carry_out(self.server.join(client, num_examples))
+
+    def at_work(self):
+        """Who holds a ticket."""
+        return sorted(dispatch.client for dispatch in self.server.outstanding.values())
+
+    def _carry_out(self, outputs):
+        for output in outputs:
+            if isinstance(output, Dispatch):
+                self.vectors.dispatch(output)
+                self._sent[output.ticket] = self.now
+                heappush(self._heap, (self.now + self.seconds[output.client], False, output.ticket))
+            elif isinstance(output, Wake):
+                heappush(self._heap, (self.now + output.after, True, output.number))
+            elif isinstance(output, Merge):
+                clients = [self.vectors.client_of[ticket] for ticket in output.tickets]
+                self._merge(output)
+                self.merges.append(output)
+                self.log.append((self.now, "merge", clients, self.x))
+            elif isinstance(output, Cancel | Drop):
+                kind = "cancel" if isinstance(output, Cancel) else "drop"
+                self.cancelled.add(output.ticket)
+                self.log.append((self.now, kind, [self.vectors.client_of[output.ticket]], self.x))
+                self.vectors.forget(output.ticket)
+
+    def _merge(self, merge):
+        if self.rule is None:
+            self.vectors.merge(merge)
+            return
+        arrivals = []
+        for ticket, weight in zip(merge.tickets, merge.weights, strict=True):
+            client = self.vectors.client_of.pop(ticket)
+            start, model = self.vectors.starts.pop(ticket), self.vectors.trained.pop(ticket)
+            examples = self.server.num_examples(client)
+            arrivals.append(Arrival(ticket, client, weight, 0, Work(), 1, examples, start, model))
+        self.vectors.params, _ = self.rule.step(self.vectors.params, arrivals, merge, 0)
+
+
+@pytest.fixture(scope="session")
+def clock_run():
+    return ClockRun

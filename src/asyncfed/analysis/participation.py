@@ -65,6 +65,11 @@ def predicted_participation(
     sent = _bytes_of_tickets(experiment, clients, problem)
     means = _mean_durations(experiment, clients, num_examples, sent)
     policy, sampler = strategy.dispatch, strategy.sampler
+    if policy.manner == "other":
+        raise ConfigError(
+            f"how {type(strategy).__name__} dispatches depends on who arrives when, so participation has no formula. "
+            "Simulate it."
+        )
     if not isinstance(sampler, PredictableSampler):
         raise ConfigError(
             f"the sampler {type(sampler).__name__} has no `draw_weights`, so participation has no formula. Add it (see "

@@ -42,11 +42,12 @@ class SamplerState(Record):
 class DispatchPolicy(Record):
     """How a strategy dispatches: `tickets` is how many are out at once, or the size of a cohort.
 
-    `manner` is "keep_busy" (a new ticket for each one that comes back), "cohort" (all come back before the next go out)
-    or "sequential" (one client after another). `merged_at_once` is how many updates make a version.
+    `manner` is "keep_busy" (a new ticket for each one that comes back), "cohort" (all come back before the next go
+    out), "sequential" (one client after another), or "other" (a way for which participation has no formula).
+    `merged_at_once` is how many updates make a version.
     """
 
-    manner: Literal["keep_busy", "cohort", "sequential"]
+    manner: Literal["keep_busy", "cohort", "sequential", "other"]
     tickets: int
     merged_at_once: int = 1
 

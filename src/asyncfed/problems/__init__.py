@@ -3,6 +3,7 @@
 from asyncfed.problems.linear import Linear, LinearModel
 from asyncfed.problems.protocol import ClientShard, Jobs, Problem, ProblemDescription, ShardedProblem
 from asyncfed.problems.pytorch.build_torch_problem import torch_problem
+from asyncfed.problems.pytorch.perceptron import Perceptron
 from asyncfed.problems.pytorch.tensor_clients import TensorClients
 from asyncfed.problems.softmax import Softmax, SoftmaxModel
 
@@ -14,6 +15,7 @@ __all__ = [
     "Jobs",
     "Linear",
     "LinearModel",
+    "Perceptron",
     "Problem",
     "ProblemDescription",
     "ShardedProblem",

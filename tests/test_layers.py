@@ -50,7 +50,12 @@ ROOMS = {
         *BOTTOM,
         *("strategies", "problems", "delays", "store", "engine", "experiment", "presets", "runs", "analysis"),
     },
-    "report": {*BOTTOM, "store", "analysis", "certificates", "advice"},
+    "arena": {
+        *BOTTOM,
+        *("strategies", "problems", "data", "delays", "store", "engine", "sim", "experiment", "presets", "runs"),
+        "analysis",
+    },
+    "report": {*BOTTOM, "strategies", "store", "analysis", "certificates", "advice", "arena"},
     "flower": {*BOTTOM, "strategies", "uplinks", "data", "problems", "store", "live", "engine", "experiment", "runs"},
     "testing": {*BOTTOM, "rules", "uplinks", "problems", "delays", "strategies"},
     "api": {
@@ -87,6 +92,7 @@ ROOMS = {
             "certificates",
             "report",
             "flower",
+            "arena",
             "api",
             "reproduce",
         ),
@@ -117,6 +123,7 @@ OUTSIDE = {
     "analysis": {"numpy", "scipy", "pandas"},
     "certificates": {"numpy"},
     "advice": {"numpy", "optuna"},
+    "arena": {"numpy", "scipy"},
     "report": {
         *("numpy", "matplotlib", "rich", "pyarrow", "plotly"),
         *("prometheus_client", "tensorboardX", "mlflow"),

@@ -29,7 +29,7 @@ BASELINE = "sync"
 """Synchronous FedAvg with equal weights: sets the time that a cell's runs may take, and what ratios are to."""
 
 TRIALS, SEEDS = 7, 5
-QUICK_TRIALS, QUICK_SEEDS = 5, 3
+QUICK_TRIALS, QUICK_SEEDS = 4, 3
 QUICK_PROBLEMS = ("quadratic", "logistic", "digits")
 QUICK_DELAYS = ("stragglers",)
 QUICK_SPLITS = ("skew",)

@@ -93,7 +93,7 @@ def compute_entry(request: EntryRequest, folder: Path, known: dict[str, Any]) ->
 
 
 def time_limit(trials: list[Trial]) -> float:
-    """What a run in a cell may take, by the baseline's trials: a multiple of its slowest seed; or as long as it lasted."""
+    """What a run may take, by the baseline's trials: a multiple of its slowest seed; or as long as it lasted."""
     best = best_trial(trials)
     times = [outcome.time for outcome in (best.outcome, *best.again) if outcome.time is not None]
     if times:
@@ -125,4 +125,3 @@ def cell_problem(problem: str, split: str, seed: int) -> tuple[Problem, Targets]
     settings = PROBLEMS[problem]
     made = base_experiment(Cell(problem, "equal", split), seed).problem()
     return made, find_targets(made, seed, settings.remaining, settings.worst_remaining, settings.least_loss)
-

@@ -14,6 +14,7 @@ from asyncfed.engine.evaluation import Evaluation
 from asyncfed.engine.execution import Execution
 from asyncfed.experiment import Experiment
 from asyncfed.problems.protocol import Problem
+from asyncfed.runs.simulate import collector_paused
 from asyncfed.sim.simulation import Simulation
 from asyncfed.store.journal import Journal
 
@@ -101,7 +102,7 @@ def find_targets(problem: Problem, seed: int, remaining: float, worst_remaining:
 def run_to_targets(experiment: Experiment, problem: Problem, targets: Targets) -> RunOutcome:
     """Simulate until both targets are reached or the budget is spent; measure as the experiment's evaluation says."""
     try:
-        with np.errstate(all="ignore"):  # of runs that diverge
+        with np.errstate(all="ignore"), collector_paused():  # errors of runs that diverge
             return _run_to_targets(experiment, problem, targets)
     except AsyncFedError as error:
         return without_run("refused", str(error))

@@ -70,10 +70,10 @@ def _problems() -> list[ArenaProblem]:
             splits=_splits(QuantileDirichlet(**of_targets), 12),
             batch_size=600,
             rate=0.05,
-            remaining=1e-4,
+            remaining=3e-4,
             worst_remaining=1e-3,
             measure_every=3,
-            most_updates=1000,
+            most_updates=600,
         ),
         ArenaProblem(
             name="ridge",
@@ -84,10 +84,10 @@ def _problems() -> list[ArenaProblem]:
             splits=_splits(QuantileDirichlet(**of_targets), 12),
             batch_size=16,
             rate=0.1,
-            remaining=0.005,
+            remaining=0.008,
             worst_remaining=0.02,
             measure_every=3,
-            most_updates=1000,
+            most_updates=600,
         ),
         ArenaProblem(
             name="logistic",
@@ -98,10 +98,10 @@ def _problems() -> list[ArenaProblem]:
             splits=_splits(LabelDirichlet(concentration=0.3, min_size=12), 12),
             batch_size=16,
             rate=1.0,
-            remaining=0.003,
+            remaining=0.005,
             worst_remaining=0.02,
             measure_every=3,
-            most_updates=1000,
+            most_updates=600,
         ),
         ArenaProblem(
             name="digits",
@@ -115,7 +115,7 @@ def _problems() -> list[ArenaProblem]:
             remaining=0.08,
             worst_remaining=0.12,
             measure_every=6,
-            most_updates=400,
+            most_updates=300,
         ),
     ]
 

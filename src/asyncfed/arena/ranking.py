@@ -4,9 +4,9 @@ Strategies are ordered by the mean logarithm of what the target cost, over seeds
 it by paired t-tests on the logarithms, seed by seed, corrected by Holm's method; those that do not differ from it make
 its group. The first of the others leads the next group, and so on.
 
-Reference: Holm, "A Simple Sequentially Rejective Multiple Test Procedure", Scandinavian Journal of Statistics 1979. Over
-cells, mean ranks differ if their distance exceeds Nemenyi's critical difference: Demšar, "Statistical Comparisons of
-Classifiers over Multiple Data Sets", JMLR 2006.
+Reference: Holm, "A Simple Sequentially Rejective Multiple Test Procedure", Scandinavian Journal of Statistics 1979.
+Over cells, mean ranks differ if their distance exceeds Nemenyi's critical difference: Demšar, "Statistical Comparisons
+of Classifiers over Multiple Data Sets", JMLR 2006.
 """
 
 from __future__ import annotations

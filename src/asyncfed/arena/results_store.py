@@ -1,7 +1,7 @@
 """What the arena has computed, on disk: a line for every run, and one for every strategy that is done in a cell.
 
 Lines are only ever appended, each by a single write of whichever process computed it. A process that is killed leaves
-whole lines behind it, or at most a piece of one at the end, which is ignored. Nothing that has a line is computed again.
+whole lines behind it, or at most a piece of one at the end, which is ignored. What has a line is not computed again.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def code_digest() -> str:
 
 
 def run_key(code: str, experiment: Experiment) -> str:
-    """The name of a run: the digest of its experiment, which says its data, its seed and its limits, and of the code."""
+    """The name of a run: the digest of its experiment, which says its data, seed and limits, and of the code."""
     return hashlib.sha256(f"{code} {to_json(experiment)}".encode()).hexdigest()[:32]
 
 

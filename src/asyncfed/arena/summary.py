@@ -93,7 +93,7 @@ def summarise(results: ArenaResults) -> list[Row]:
     for entries in by_cell.values():
         columns = {measure: _measure_cell(entries, measure) for measure in MEASURES}
         for entry in entries:
-            measures = {name: column[entry.strategy] for name, column in columns.items()}
+            measures: dict[str, MeasureSummary] = {name: column[entry.strategy] for name, column in columns.items()}
             rows.append(Row(entry, *_verdict(entry), _median_left(entry), measures))
     return rows
 
@@ -147,9 +147,7 @@ def _measure_cell(entries: Sequence[Entry], measure: Measure) -> dict[str, Measu
     return found
 
 
-def _counted_if_missed(
-    entries: Sequence[Entry], measure: Measure, costs: dict[str, list[float | None]]
-) -> float:
+def _counted_if_missed(entries: Sequence[Entry], measure: Measure, costs: dict[str, list[float | None]]) -> float:
     """What a run that missed the target counts in ranks: the time it had, or the most that any that reached it cost."""
     known = [cost for values in costs.values() for cost in values if cost is not None]
     limits = [entry.limit for entry in entries if entry.limit is not None]

@@ -1,9 +1,9 @@
 """Tuning: the same number of trials for every strategy, over its learning rate and its local work.
 
-A trial is a run on a tuning seed, which no measurement uses. The search walks on a grid: from the best setting so far to
-its first neighbour that was not tried, rates before local work. Its best settings are tried again on more tuning seeds,
-because the fastest on one seed may be the luckiest, and the best of them by the mean is taken. Every strategy has the
-same number of trials, whether it needs them or not.
+A trial is a run on a tuning seed, which no measurement uses. The search walks on a grid: from the best setting so far
+to its first neighbour that was not tried, rates before local work. Its best settings are tried again on more tuning
+seeds, because the fastest on one seed may be the luckiest, and the best of them by the mean is taken. Every strategy
+has the same number of trials, whether it needs them or not.
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ from rich.markup import escape
 
 from asyncfed.cli import (
     advise_commands,
+    arena_commands,
     journal_commands,
     list_commands,
     predict_commands,
@@ -52,6 +53,7 @@ for command in (
     study_commands.compare,
     study_commands.certify,
     advise_commands.advise,
+    arena_commands.arena,
     study_commands.reproduce,
     list_commands.presets,
     list_commands.card,

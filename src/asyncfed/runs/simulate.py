@@ -69,7 +69,7 @@ def drive_simulation(
 ) -> None:
     """Advance in pieces of about a tenth of a second; in between report, checkpoint, and check for Ctrl-C."""
     arrivals, saved_at = 64, time.monotonic()
-    with interruptible() as interrupted, _collector_paused():
+    with interruptible() as interrupted, collector_paused():
         while not simulation.finished and not interrupted.is_set():
             began = time.monotonic()
             simulation.advance(arrivals)
@@ -85,7 +85,7 @@ def drive_simulation(
 
 
 @contextmanager
-def _collector_paused() -> Iterator[None]:
+def collector_paused() -> Iterator[None]:
     """The loop makes many small values and no cycles; the collector runs at checkpoints, not all the time."""
     was_on = gc.isenabled()
     gc.disable()

@@ -1,0 +1,96 @@
+"""The arena's results as files: a table with a row for each cell and strategy, and everything as JSON."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from asyncfed.arena.arena import ArenaResults
+from asyncfed.arena.summary import MEASURES, Row
+from asyncfed.core.errors import ConfigError
+from asyncfed.core.record import to_plain
+from asyncfed.strategies.algorithm import algorithm_named
+from asyncfed.version import __version__
+
+
+def flat_rows(rows: Sequence[Row]) -> list[dict[str, Any]]:
+    """A plain row for each cell and strategy; what is not known is None.
+
+    Of each measure: the geometric mean over seeds and its 95 % interval, the same of the ratio to the baseline, the
+    ratio to the best of the cell, rank and group.
+    """
+    return [_flat(row) for row in rows]
+
+
+def _flat(row: Row) -> dict[str, Any]:
+    entry, algorithm = row.entry, algorithm_named(row.entry.strategy)
+    flat: dict[str, Any] = {
+        "problem": entry.cell.problem,
+        "delays": entry.cell.delays,
+        "split": entry.cell.split,
+        "strategy": entry.strategy,
+        "family": algorithm.family,
+        "timing": algorithm.timing,
+        "verdict": row.verdict,
+        "reason": row.reason,
+        "learning_rate": entry.rate,
+        "local_steps": entry.steps,
+        "time_limit": entry.limit,
+        "seeds": len(entry.seeds),
+        "left": row.left,
+    }
+    for measure in MEASURES:
+        found = row.measures[measure]
+        for name, interval in (("", found.cost), ("_to_baseline", found.ratio)):
+            ends = (None, None, None) if interval is None else (interval.mean, interval.low, interval.high)
+            flat |= {f"{measure}{name}{end}": v for end, v in zip(("", "_low", "_high"), ends, strict=True)}
+        flat[f"{measure}_to_best"] = found.to_best
+        flat[f"{measure}_reached"] = found.reached
+        flat[f"{measure}_rank"] = found.standing.rank
+        flat[f"{measure}_group"] = found.standing.group
+    flat["times"] = ";".join("" if run.time is None else format_cell(run.time) for run in entry.runs)
+    return flat
+
+
+def format_cell(value: Any) -> str:
+    """A value of the table as text: numbers to 8 digits, None as nothing.
+
+    >>> format_cell(None), format_cell(1 / 3), format_cell(12)
+    ('', '0.33333333', '12')
+    """
+    if value is None:
+        return ""
+    return f"{value:.8g}" if isinstance(value, float) else str(value)
+
+
+def csv_text(rows: Sequence[dict[str, Any]]) -> str:
+    """The rows as CSV with a head line."""
+    file = io.StringIO()
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(list(rows[0]) if rows else [])
+    writer.writerows([format_cell(value) for value in row.values()] for row in rows)
+    return file.getvalue()
+
+
+def write_tables(results: ArenaResults, rows: Sequence[Row], folder: Path) -> tuple[Path, Path]:
+    """Write results.csv and results.json into a folder, and answer with their paths."""
+    table, everything = folder / "results.csv", folder / "results.json"
+    plain = {
+        "asyncfed": __version__,
+        "code": results.code,
+        "plan": to_plain(results.plan),
+        "entries": [to_plain(entry) for entry in results.entries],
+    }
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        table.write_text(csv_text(flat_rows(rows)), encoding="utf-8")
+        everything.write_text(json.dumps(plain, allow_nan=False, separators=(",", ":")) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(
+            f"The results cannot be written to {folder} ({error.strerror}). Choose another place."
+        ) from error
+    return table, everything

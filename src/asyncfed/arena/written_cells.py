@@ -41,7 +41,7 @@ def entry_toml(entry: Entry) -> str | None:
 def split_toml(text: str) -> tuple[str, str]:
     """A text of `entry_toml` as that of the cell and that of the strategy."""
     before, _, after = text.partition("\n" + STRATEGY)
-    return before + "\n", STRATEGY + after
+    return before, STRATEGY + after
 
 
 def cell_title(cell: Cell) -> str:

@@ -37,8 +37,7 @@ def draw_ratios(rows: Sequence[Row], measure: Measure = "time") -> Figure:
     width = 3.2 + 0.17 * len(cells)
     figure = axes_style.new_figure((max(width, 7.0), 2.6 + 0.19 * len(names)))
     axes = figure.subplots()
-    shades = MAP.copy()
-    shades.set_bad(MISSED)
+    shades = MAP.with_extremes(bad=MISSED)
     image = axes.imshow(np.ma.masked_invalid(ratios), cmap=shades, vmin=0.0, vmax=MOST, aspect="auto")
     axes.set_yticks(range(len(names)), names, fontsize=7)
     labels = [f"{cell.problem} {cell.delays.replace('_', ' ')} {cell.split}" for cell in cells]

@@ -13,7 +13,11 @@ from asyncfed.strategies import (
     FedAvg,
     FedBuff,
     FedCompass,
+    Malenia,
+    MindFlayer,
     PublishedScripts,
+    Rennala,
+    Ringleader,
     Ringmaster,
 )
 from asyncfed.strategies.discounts import NoDiscount
@@ -38,6 +42,10 @@ from asyncfed.strategies.samplers import UniformAll
         (FedCompass(), None, 1.0, 1, False),
         (AFLGuard(server_lr=0.5), None, 0.5, 1, False),
         (Ringmaster(server_lr=0.5), "deltas", 0.5, 1, False),
+        (Rennala(changes_per_step=4, server_lr=0.5), "deltas", 0.5, 4, False),
+        (Malenia(), None, 1.0, 1, False),
+        (Ringleader(), None, 1.0, 1, False),
+        (MindFlayer(), None, 1.0, 1, False),
         (PublishedScripts(cohort_size=5), None, 1.0, 5, False),
     ],
 )
@@ -75,13 +83,17 @@ def test_updates_that_count_differently_are_marked():
         (AFL(max_staleness=3, when_stale="damp"), None),
         (FedBuff(), None),
         (Ringmaster(staleness_threshold=4), 3),
+        (Rennala(), 0),
+        (Malenia(), 0),
+        (MindFlayer(), 0),
+        (Ringleader(), 8),  # 2n - 2
         (FedCompass(), None),
         (AFLGuard(), None),
         (PublishedScripts(), None),
     ],
 )
 def test_only_an_enforced_staleness_is_declared(strategy, bound):
-    assert declared_staleness(strategy) == bound
+    assert declared_staleness(strategy, 5) == bound
 
 
 @pytest.mark.parametrize(
@@ -106,7 +118,7 @@ class Unregistered:
 def test_of_a_strategy_of_ones_own_nothing_is_claimed():
     rule = server_rule(Unregistered())
     assert (rule.name, rule.form, rule.fresh_cohorts) == ("Unregistered", None, False)
-    assert declared_staleness(Unregistered()) is None
+    assert declared_staleness(Unregistered(), 5) is None
     assert round_size(Unregistered(), 10) == 10
 
 

@@ -49,3 +49,18 @@ def test_compare_refuses_targets_that_make_no_sense(cli, toml, tmp_path, options
     result = cli("compare", toml, "--strategies", "afl,sync", "--workers", 1, "--out-dir", tmp_path / "c", *options)
     assert result.code == 2
     assert words in result.err
+
+
+def test_explain_speedup(cli):
+    result = cli("explain", "speedup", "--times", "900x10", "--times", "100x60", "--concurrency", 10)
+    assert result.code == 0
+    assert "1,000 clients, 10 at work at once" in result.out
+    assert "nobody waits 15 " in result.out
+    assert "rounds wait for all 42.57 " in result.out
+    assert "2.84x" in result.out
+
+
+def test_explain_speedup_refuses_what_is_no_time(cli):
+    result = cli("explain", "speedup", "--times", "10")
+    assert result.code == 2
+    assert '--times is "10"; give clients and seconds as 900x10' in result.err

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from asyncfed.certificates.best_clock import BestClock, best_clock_of
 from asyncfed.certificates.certifiable import Certifiable, certifiable_problem, problem_constants
 from asyncfed.certificates.client_influence import ClientInfluence, client_influence
 from asyncfed.certificates.measurements import (
@@ -58,6 +59,8 @@ class Certificate:
         drift_bound: Lemma 6's bound on the client drift of each round; None where it has no value.
         drift_note: whether Lemma 6 is a guarantee here, and if not, why.
         client_influence: how often each client is merged, predicted and counted, and what that does to the optimum.
+        best_clock: what no method can beat, up to constants, beside the runs' own time; None where it is not known.
+        best_clock_note: why it is not; empty if it is.
         violations: a sentence for each measurement outside a bound. There should be none, and one about P or M is a
             bug in AsyncFed.
     """
@@ -73,6 +76,8 @@ class Certificate:
     drift_bound: np.ndarray | None
     drift_note: str
     client_influence: ClientInfluence
+    best_clock: BestClock | None
+    best_clock_note: str
     violations: tuple[str, ...]
 
     @property
@@ -211,6 +216,7 @@ def _certificate(
     versions = np.arange((setting.num_versions or 0) + 1)
     theorems = guarantees(setting, found, versions)
     along = path_bound(problem, found, setting, paths[0], cores) if paths else None
+    clock, clock_note = best_clock_of(experiment, problem, found, paths)
     return Certificate(
         name=experiment.name,
         experiment=experiment,
@@ -223,6 +229,8 @@ def _certificate(
         drift_bound=drift_bound(setting, found, paths),
         drift_note=drift_note(theorems),
         client_influence=client_influence(experiment, problem, [run for run, _ in runs]),
+        best_clock=clock,
+        best_clock_note=clock_note,
         violations=tuple(_violations(problem, found, theorems, paths, along)),
     )
 

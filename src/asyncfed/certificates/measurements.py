@@ -35,6 +35,7 @@ class MeasuredRun:
         verdict: how it ended: finished, diverged, starved or interrupted.
         trajectory: the distance to the optimum at every version, and what was merged; None if there is no optimum.
         versions: the versions that were evaluated.
+        seconds: the run's clock at that moment.
         gap: F(x) − F*.
         averaged_gap: that of the averaged model a theorem bounds; NaN where there is none.
         drift: the client drift since the evaluation before; NaN if it was not measured.
@@ -44,6 +45,7 @@ class MeasuredRun:
     verdict: str
     trajectory: Trajectory | None
     versions: np.ndarray
+    seconds: np.ndarray
     gap: np.ndarray
     averaged_gap: np.ndarray
     drift: np.ndarray
@@ -96,7 +98,8 @@ def measure_run(
                 averaged[place] = float(problem.client_losses(average, threads).mean()) - floor
     drift = evaluations.get("client_drift", np.full(len(versions), np.nan))
     gap = evaluations["objective"] - floor
-    return MeasuredRun(run.experiment.seed, run.verdict, trajectory, versions, gap, averaged, drift)
+    seconds = evaluations["elapsed"]
+    return MeasuredRun(run.experiment.seed, run.verdict, trajectory, versions, seconds, gap, averaged, drift)
 
 
 def path_bound(

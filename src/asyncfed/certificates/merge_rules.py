@@ -22,11 +22,16 @@ from asyncfed.strategies import (
     Ringmaster,
 )
 from asyncfed.strategies.dispatch import Dispatching
+from asyncfed.strategies.malenia import Malenia
+from asyncfed.strategies.mindflayer import MindFlayer
 from asyncfed.strategies.protocol import Strategy
+from asyncfed.strategies.rennala import Rennala
+from asyncfed.strategies.ringleader import Ringleader
 from asyncfed.theory.setting import ServerRule
 
 ARRIVALS = "merged on arrival, so fast clients come more often and the busy ones cannot be drawn"
 COHORT = "each round's cohort is drawn uniformly when all clients are idle"
+FIRST_TO_FINISH = "whoever finishes first is merged, so fast clients come more often"
 ONE_AT_A_TIME = "one client at a time, drawn uniformly when all clients are idle"
 
 
@@ -50,12 +55,15 @@ def strategy_name(strategy: Strategy) -> str:
     return kind_of(type(strategy)) or type(strategy).__name__
 
 
-def declared_staleness(strategy: Strategy) -> int | None:
-    """The largest staleness the strategy enforces, or None if it sets no bound, or if nothing is known of it."""
+def declared_staleness(strategy: Strategy, num_clients: int) -> int | None:
+    """The largest staleness the strategy enforces among so many clients; None if it sets no bound, or is not known."""
     if type(strategy) not in RULES:
         return None
-    if isinstance(strategy, FedAvg | CyclicWeightTransfer) or tickets_in_flight(strategy) == 1:
+    one_point = isinstance(strategy, FedAvg | CyclicWeightTransfer | Rennala | Malenia | MindFlayer)
+    if one_point or tickets_in_flight(strategy) == 1:
         return 0
+    if isinstance(strategy, Ringleader):
+        return 2 * num_clients - 2
     if isinstance(strategy, Ringmaster):
         return strategy.staleness_threshold - 1
     if isinstance(strategy, AFL) and strategy.when_stale in ("drop", "wait"):
@@ -70,6 +78,8 @@ def tickets_in_flight(strategy: Strategy) -> int | None:
 
 def round_size(strategy: Strategy, num_clients: int) -> int:
     """J: how many updates make a round; for a strategy that does not say so, as many as there are clients."""
+    if isinstance(strategy, Rennala):
+        return strategy.changes_per_step
     return strategy.round_size(num_clients) if isinstance(strategy, Dispatching) else num_clients
 
 
@@ -149,6 +159,29 @@ def _ringmaster(strategy: Any, uniform: bool) -> ServerRule:
     return ServerRule("deltas up to an age", words, "deltas", strategy.server_lr, 1, fresh, because)
 
 
+def _rennala(strategy: Any, uniform: bool) -> ServerRule:
+    words = f"x ← x + {strategy.server_lr:g} times the mean of the first {strategy.changes_per_step} deltas from x"
+    size = strategy.changes_per_step
+    return ServerRule("first deltas", words, "deltas", strategy.server_lr, size, False, FIRST_TO_FINISH)
+
+
+def _malenia(strategy: Any, uniform: bool) -> ServerRule:
+    words = f"x ← x + {strategy.server_lr:g} times the mean over clients of their mean deltas from x"
+    because = "every client is in every version, as often as its speed allows"
+    return ServerRule("mean of clients", words, None, strategy.server_lr, 1, False, because, constant_weight=False)
+
+
+def _ringleader(strategy: Any, uniform: bool) -> ServerRule:
+    words = f"x ← x + {strategy.server_lr:g} times the mean over clients of their latest mean deltas"
+    because = "every client is in every version, with deltas of one that is up to 2C − 2 older"
+    return ServerRule("table of deltas", words, None, strategy.server_lr, 1, False, because)
+
+
+def _mindflayer(strategy: Any, uniform: bool) -> ServerRule:
+    words = f"x ← x + {strategy.server_lr:g} times the sum of deltas that finish in time, over how many should"
+    return ServerRule("deltas in time", words, None, strategy.server_lr, 1, False, FIRST_TO_FINISH)
+
+
 def _cyclic(strategy: Any, uniform: bool) -> ServerRule:
     because = "without replacement inside a cycle, so the next client depends on the past"
     words = "each client starts from the one before it"
@@ -174,7 +207,11 @@ RULES: dict[type[Any], Callable[[Any, bool], ServerRule]] = {
     FedBuff: _fedbuff,
     FedCompass: _fedcompass,
     CyclicWeightTransfer: _cyclic,
+    Malenia: _malenia,
+    MindFlayer: _mindflayer,
     PublishedScripts: _published_scripts,
+    Rennala: _rennala,
+    Ringleader: _ringleader,
     Ringmaster: _ringmaster,
 }
 """By class, not by kind: what inherits from a shipped strategy may merge differently, so no theorem covers it."""

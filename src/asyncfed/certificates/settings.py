@@ -51,7 +51,7 @@ def setting_of(experiment: Experiment, num_examples: np.ndarray) -> Setting:
         shape=np.asarray((np.arange(most) // int(steps_per_epoch.max()) + 1.0) ** -decay, np.float64),
         changing_rate=_why_rates_change(schedule),
         decay_over_rounds=schedule.get("over") == "round",
-        declared_staleness=declared_staleness(strategy),
+        declared_staleness=declared_staleness(strategy, len(num_examples)),
         outside=tuple(_not_covered(experiment, rule, work)),
         lossless=not experiment.delays.may_lose,
     )

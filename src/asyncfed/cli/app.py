@@ -17,6 +17,7 @@ from asyncfed.cli import (
     run_commands,
     study_commands,
 )
+from asyncfed.cli.explain_commands import explain
 from asyncfed.cli.flower_commands import flower
 from asyncfed.cli.imports import import_parts
 from asyncfed.cli.name_help import help_text
@@ -60,6 +61,7 @@ for command in (
 ):
     app.command(epilog=help_text() if command in NAMING else None)(command)
 app.command("list")(list_commands.list_names)
+app.add_typer(explain, name="explain")
 app.add_typer(flower, name="flower")
 
 

@@ -118,7 +118,12 @@ def certify(
     from asyncfed import api, certificates
     from asyncfed.certificates.covered_settings import advise_settings
     from asyncfed.certificates.paper_setting import paper_sentence
-    from asyncfed.report.terminal.certificate_text import advice_text, certificate_text, client_influence_text
+    from asyncfed.report.terminal.certificate_text import (
+        advice_text,
+        best_clock_text,
+        certificate_text,
+        client_influence_text,
+    )
     from asyncfed.report.terminal.progress import counting_bar
 
     certificate: Certificate
@@ -133,6 +138,7 @@ def certify(
     if certificates.is_paper_regression(certificate):
         console.print(paper_sentence())
     console.print(client_influence_text(certificate.client_influence))
+    console.print(best_clock_text(certificate.best_clock, certificate.best_clock_note))
     if certificate.runs:
         save_figure(certificate.plot(), out_dir / f"{certificate.name}.png")
     if not certificate.applying:

@@ -1,4 +1,4 @@
-"""Guaranteed and measured, side by side: the distance to the optimum, the objective gap, and the client drift."""
+"""Guaranteed and measured, side by side: distance to the optimum, objective gap, client drift, and the best clock."""
 
 from __future__ import annotations
 
@@ -13,9 +13,13 @@ from asyncfed.report.figures.figure_data import FigureData, Panel, Series
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from asyncfed.certificates.best_clock import BestClock
+    from asyncfed.certificates.measurements import MeasuredRun
     from asyncfed.theory.guarantee import Guarantee
+    from asyncfed.theory.time_complexity import DataLikeness
 
 MOST_POINTS = 400
+CLOCK_POINTS = 60
 MEASURED = "measured"
 
 
@@ -40,12 +44,14 @@ def draw_certificate(certificate: Certificate) -> Figure:
 
 
 def certificate_figure(certificate: Certificate) -> FigureData:
-    """Up to three panels; a bound is drawn beside the run only if its theorem covers the run's rule."""
+    """Up to four panels; a bound is drawn beside the run only if its theorem covers the run's rule."""
     panels = [_gap_panel(certificate)]
     if any(run.trajectory is not None for run in certificate.runs):
         panels.insert(0, _distance_panel(certificate))
     if certificate.drift_bound is not None and any(np.isfinite(run.drift).any() for run in certificate.runs):
         panels.append(_drift_panel(certificate, certificate.drift_bound))
+    if certificate.best_clock is not None and certificate.best_clock.run_seconds is not None:
+        panels.append(_clock_panel(certificate.runs[0], certificate.best_clock))
     applying = [g.name for g in certificate.applying]
     if certificate.path is not None:
         applying.append(certificate.path.name)
@@ -112,6 +118,23 @@ def _drift_panel(certificate: Certificate, bound: np.ndarray) -> Panel:
         _line("Lemma 6", rounds, bound[: shortest - 1]),
     )
     return Panel("Client drift of a round", "round", "E", lines, y_log=True, note=note)
+
+
+def _clock_panel(run: MeasuredRun, clock: BestClock) -> Panel:
+    """When the first run reached each objective gap, and when a method could have, up to constants."""
+    later = run.seconds > 0  # a logarithmic axis has no zero
+    gaps = np.geomspace(clock.problem.start_gap, clock.target, CLOCK_POINTS)
+    lines = [_band(MEASURED, run.seconds[later], [run.gap[later]])]
+    labels: tuple[tuple[DataLikeness, str], ...] = (
+        ("different", "best possible clock"),
+        ("same", "if all clients had the same data"),
+    )
+    for data, label in labels:
+        lines.append(_line(label, np.array([clock.seconds(float(gap), data) for gap in gaps]), gaps))
+    note = "best possible clock: constants and logarithms are left out"
+    return Panel(
+        "Time to an objective gap (first run)", "seconds", "F − F*", tuple(lines), x_log=True, y_log=True, note=note
+    )
 
 
 def _band(label: str, x: np.ndarray, runs: Sequence[np.ndarray], squared: bool = False) -> Series:

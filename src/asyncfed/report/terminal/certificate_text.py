@@ -13,6 +13,7 @@ from rich.text import Text
 
 if TYPE_CHECKING:
     from asyncfed.certificates import Certificate
+    from asyncfed.certificates.best_clock import BestClock
     from asyncfed.certificates.client_influence import ClientInfluence
     from asyncfed.certificates.covered_settings import Advice
     from asyncfed.certificates.measurements import MeasuredRun
@@ -127,6 +128,28 @@ def _end(g: Guarantee) -> str:
 
 def _number(value: float) -> str:
     return f"{value:.4g}" if value < 1e290 else "beyond all bounds"
+
+
+def best_clock_text(clock: BestClock | None, note: str) -> Text:
+    """How far the runs are from what no method can beat, and what not waiting for the slowest saves."""
+    if clock is None:
+        return Text(f"Best possible clock: not known, because {note}")
+    best, alike = (clock.seconds(clock.target, data) for data in ("different", "same"))
+    target = f"Best possible clock for objective gap {_number(clock.target)}, constants and logarithms left out"
+    lines = [
+        f"{target}: {_number(best)} s; were all clients' data the same: {_number(alike)} s",
+        "(no method that knows fresh stochastic gradients only is faster on all problems like this one)",
+    ]
+    if clock.run_seconds is not None:
+        factors = f"{_number(clock.run_seconds / best)} and {_number(clock.run_seconds / alike)} times as long"
+        lines.append(f"measured: {_number(clock.run_seconds)} s until there, {factors}")
+    if clock.speed_up is not None:
+        seconds, in_rounds = map(_number, clock.speed_up)
+        lines.append(
+            f"As many changes as are at work at once take {seconds} s if nobody waits, {in_rounds} s in rounds that "
+            f"wait for the slowest ({clock.speed_up.factor:.3g}x), were every client's time its mean"
+        )
+    return Text("\n".join(lines))
 
 
 def advice_text(advice: Advice | None) -> Text:

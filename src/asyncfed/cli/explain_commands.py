@@ -1,0 +1,54 @@
+"""The commands of `asyncfed explain`: numbers of the theory for numbers of one's own, without an experiment."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from asyncfed.cli.output import print_line
+from asyncfed.core.errors import ConfigError
+
+explain = typer.Typer(
+    help="What theory says for numbers of your own.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+
+@explain.callback()
+def explain_group() -> None:
+    """What theory says for numbers of your own."""
+
+
+@explain.command()
+def speedup(
+    times: Annotated[
+        list[str], typer.Option(metavar="COUNTxSECONDS", help="So many clients that take so long; repeatable.")
+    ],
+    concurrency: Annotated[int, typer.Option(help="Clients at work at once.")] = 10,
+) -> None:
+    """Say what a server that does not wait for the slowest saves.
+
+    For constant times, and clients drawn uniformly with replacement.
+    """
+    from asyncfed.theory.time_complexity import concurrency_speed_up
+
+    seconds = [value for each in times for value in _clients(each)]
+    saved = concurrency_speed_up(seconds, concurrency)
+    print_line(f"{len(seconds):,} clients, {concurrency} at work at once; seconds per {concurrency} changes:")
+    print_line(f"nobody waits              {saved.asynchronous:.4g}   the mean time of a client")
+    print_line(f"rounds wait for all       {saved.synchronous:.4g}   the mean of the longest of {concurrency} draws")
+    print_line(f"speed-up                  {saved.factor:.3g}x")
+
+
+def _clients(text: str) -> list[float]:
+    count, _, seconds = text.partition("x")
+    try:
+        clients = [float(seconds)] * int(count)
+    except ValueError:
+        clients = []
+    if not clients:
+        raise ConfigError(f'--times is "{text}"; give clients and seconds as 900x10: 900 clients that take 10 s each.')
+    return clients

@@ -5,6 +5,7 @@ import pytest
 from asyncfed import registry
 from asyncfed.certificates.merge_rules import RULES, declared_staleness, round_size, server_rule, strategy_name
 from asyncfed.core.record import to_plain
+from asyncfed.core.types import Work
 from asyncfed.strategies import (
     AFL,
     AFLGuard,
@@ -19,9 +20,11 @@ from asyncfed.strategies import (
     Rennala,
     Ringleader,
     Ringmaster,
+    algorithms,
 )
 from asyncfed.strategies.discounts import NoDiscount
 from asyncfed.strategies.samplers import UniformAll
+from asyncfed.strategies.schedules import ConstantRate
 
 
 @pytest.mark.parametrize(
@@ -54,9 +57,10 @@ def test_form_step_and_drawing(strategy, form, step, cohort, fresh):
     assert (rule.form, rule.server_step, rule.cohort_size, rule.fresh_cohorts) == (form, step, cohort, fresh)
 
 
-def test_every_shipped_strategy_that_stands_alone_has_an_entry():
+def test_every_algorithm_with_a_certificate_has_an_entry_and_every_entry_is_shipped():
+    certified = {type(a.make(3, Work(), ConstantRate())) for a in algorithms().values() if a.certificate}
     alone = {kind for kind in registry.kinds("strategy").values() if "strategy" not in kind.__struct_fields__}
-    assert {kind for kind in alone if kind.__module__.startswith("asyncfed.")} == set(RULES)
+    assert certified <= set(RULES) <= alone
 
 
 def test_updates_that_count_differently_are_marked():

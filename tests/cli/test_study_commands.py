@@ -63,4 +63,4 @@ def test_explain_speedup(cli):
 def test_explain_speedup_refuses_what_is_no_time(cli):
     result = cli("explain", "speedup", "--times", "10")
     assert result.code == 2
-    assert '--times is "10"; give clients and seconds as 900x10' in result.err
+    assert 'times are "10"; give clients and seconds as 900x10' in result.err

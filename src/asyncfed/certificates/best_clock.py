@@ -13,6 +13,7 @@ from asyncfed.certificates.measurements import MeasuredRun
 from asyncfed.certificates.merge_rules import tickets_in_flight
 from asyncfed.certificates.settings import planned_work
 from asyncfed.core.errors import AsyncFedError
+from asyncfed.core.types import Work
 from asyncfed.experiment import Experiment
 from asyncfed.theory.constants import Constants
 from asyncfed.theory.time_complexity import (
@@ -92,6 +93,8 @@ def best_clock_of(
     size = _problem_size(found)
     if isinstance(size, str):
         return None, size
+    if not isinstance(getattr(experiment.strategy, "work", None), Work):
+        return None, "the strategy has no field `work` that says what a ticket's time is for"
     try:
         means = mean_durations(experiment, problem.num_examples, problem)
     except AsyncFedError as error:

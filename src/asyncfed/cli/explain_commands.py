@@ -7,7 +7,6 @@ from typing import Annotated
 import typer
 
 from asyncfed.cli.output import print_line
-from asyncfed.core.errors import ConfigError
 
 explain = typer.Typer(
     help="What theory says for numbers of your own.",
@@ -33,22 +32,12 @@ def speedup(
 
     For constant times, and clients drawn uniformly with replacement.
     """
-    from asyncfed.theory.time_complexity import concurrency_speed_up
+    from asyncfed.analysis.speed_up import groups_of_clients, speed_up_of_groups
 
-    seconds = [value for each in times for value in _clients(each)]
-    saved = concurrency_speed_up(seconds, concurrency)
-    print_line(f"{len(seconds):,} clients, {concurrency} at work at once; seconds per {concurrency} changes:")
+    groups = groups_of_clients(times)
+    saved = speed_up_of_groups(groups, concurrency)
+    clients = sum(count for count, _ in groups)
+    print_line(f"{clients:,} clients, {concurrency} at work at once; seconds per {concurrency} changes:")
     print_line(f"nobody waits              {saved.asynchronous:.4g}   the mean time of a client")
     print_line(f"rounds wait for all       {saved.synchronous:.4g}   the mean of the longest of {concurrency} draws")
     print_line(f"speed-up                  {saved.factor:.3g}x")
-
-
-def _clients(text: str) -> list[float]:
-    count, _, seconds = text.partition("x")
-    try:
-        clients = [float(seconds)] * int(count)
-    except ValueError:
-        clients = []
-    if not clients:
-        raise ConfigError(f'--times is "{text}"; give clients and seconds as 900x10: 900 clients that take 10 s each.')
-    return clients

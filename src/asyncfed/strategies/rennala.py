@@ -105,6 +105,7 @@ add_algorithm(
         timing="semi-synchronous",
         data="the same",
         server_memory="S",
+        certificate="yes",
         evidence="text and code",
     ),
     __name__,

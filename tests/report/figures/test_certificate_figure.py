@@ -22,11 +22,12 @@ def labels(panel):
 
 
 def test_bounds_that_apply_are_drawn_beside_what_was_measured(certificate):
-    distance, gap, drift = certificate_figure(certificate).panels
+    distance, gap, drift, clock = certificate_figure(certificate).panels
     assert labels(distance) == ["measured", "M (every run)", "M along the path (first run)"]
     assert labels(gap) == ["measured", "M (every run)", "M along the path (first run)"]
     assert labels(drift) == ["measured drift", "Lemma 6"]
     assert drift.note == certificate.drift_note
+    assert labels(clock) == ["measured", "best possible clock", "if all clients had the same data"]
 
 
 def test_the_band_is_the_smallest_and_largest_of_the_runs(certificate):
@@ -37,9 +38,9 @@ def test_the_band_is_the_smallest_and_largest_of_the_runs(certificate):
 
 def test_without_an_optimum_there_is_no_distance_to_draw(certificate):
     runs = tuple(replace(run, trajectory=None) for run in certificate.runs)
-    figure = certificate_figure(replace(certificate, runs=runs, path=None, drift_bound=None))
+    figure = certificate_figure(replace(certificate, runs=runs, path=None, drift_bound=None, best_clock=None))
     assert [panel.title for panel in figure.panels] == ["Objective gap"]
 
 
 def test_it_can_be_drawn(certificate):
-    assert len(draw_certificate(certificate).axes) == 3
+    assert len(draw_certificate(certificate).axes) == 4

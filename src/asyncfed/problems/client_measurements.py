@@ -28,9 +28,9 @@ def asks_for_measurements(work: Work) -> bool:
     return bool(work.loss or work.start_loss or work.start_rms)
 
 
-def check_measurable(problem: Problem, work: Work) -> None:
-    """Refuse, before a run, work that asks for what this problem cannot measure."""
-    if work.start_rms:
+def check_measurable(problem: Problem, work: Work | None) -> None:
+    """Refuse, before a run, work that asks for what this problem cannot measure; None: not known."""
+    if work is not None and work.start_rms:
         client_row_losses(problem, problem.init(0), 0)
 
 

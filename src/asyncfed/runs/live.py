@@ -82,7 +82,7 @@ def run_live(
     experiment.strategy.check(problem.num_clients)
     engine.check(problem)
     if isinstance(problem, ShardedProblem):  # else the data are with the clients
-        check_measurable(problem, experiment.strategy.work)
+        check_measurable(problem, getattr(experiment.strategy, "work", None))
     live = {
         "engine": to_plain(engine),
         "absent": list(engine.absent(problem.num_clients)),

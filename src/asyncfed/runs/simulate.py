@@ -52,7 +52,7 @@ def simulate(
     own_problem, own_delays = problem is not None, delays is not None
     problem = choose_problem(experiment, problem, prepared)
     experiment.strategy.check(problem.num_clients)
-    check_measurable(problem, experiment.strategy.work)
+    check_measurable(problem, getattr(experiment.strategy, "work", None))
     check_churn(experiment.churn, problem.num_clients)
     delays = experiment.delays.bind(problem.num_clients, experiment.seed) if delays is None else delays
     header = new_header(experiment, problem, own_problem=own_problem, own_delays=own_delays)

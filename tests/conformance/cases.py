@@ -21,7 +21,17 @@ from tests.conformance.independent import (
     variance_reduction,
 )
 
-from asyncfed.strategies import DelayAware, Hinge, NoDiscount, Polynomial, UniformAll, UniformIdle
+from asyncfed.core.record import replace
+from asyncfed.strategies import (
+    ConstantRate,
+    DelayAware,
+    Hinge,
+    NoDiscount,
+    Polynomial,
+    UniformAll,
+    UniformIdle,
+    algorithms,
+)
 
 NO_INDEPENDENT_IMPLEMENTATION: dict[str, str] = {}
 """Algorithms without one, and why."""
@@ -40,6 +50,14 @@ class Case(NamedTuple):
     independent: Callable[[Any, dict[str, Any]], None]
     draw: Callable[[np.random.Generator, Any], dict[str, Any]] = lambda rng, world: {}
     world: Mapping[str, Any] = MappingProxyType({})
+
+
+def make(name: str, world: Any, seed: int | None = None) -> Any:
+    """The algorithm of this name in this world; with a seed, with drawn settings."""
+    strategy = algorithms()[name].make(world.tickets, world.work, ConstantRate())
+    if seed is None or name not in CASES:
+        return strategy
+    return replace(strategy, **CASES[name].draw(np.random.default_rng([seed, 1]), world))
 
 
 def one_of(rng: np.random.Generator, *values: Any) -> Any:

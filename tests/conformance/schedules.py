@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -76,6 +77,35 @@ class World:
     def num_clients(self) -> int:
         return len(self.clients)
 
+    def moved(self, shift: np.ndarray) -> World:
+        """The same with its origin elsewhere: every model becomes that model plus `shift`."""
+        clients = [Client(c.a, c.y + c.a @ shift, c.l2) for c in self.clients]
+        return replace(self, clients=clients, problem=MovedProblem(clients, self.problem.model.l2, shift))
+
+    def renamed(self, order: list[int]) -> World:
+        """The same with client c called order[c]."""
+        old = [order.index(new) for new in range(len(order))]
+        clients, delays = [self.clients[c] for c in old], copy(self.delays)
+        delays.pace = [self.delays.pace[c] for c in old]
+        return replace(self, clients=clients, problem=least_squares(clients), delays=delays)
+
+
+def least_squares(clients: list[Client]) -> Linear:
+    """AsyncFed's problem of these clients."""
+    packed = Clients.from_lists([c.a.tolist() for c in clients], [c.y.tolist() for c in clients], labels=False)
+    return Linear(packed, l2=clients[0].l2, fit_bias=False)
+
+
+class MovedProblem(Linear):
+    """Starts elsewhere."""
+
+    def __init__(self, clients: list[Client], l2: float, shift: np.ndarray) -> None:
+        self.shift = shift
+        super().__init__(least_squares(clients).clients, l2=l2, fit_bias=False)
+
+    def init(self, *args: Any, **how: Any) -> np.ndarray:
+        return super().init(*args, **how) + self.shift
+
 
 def draw_world(seed: int, *, losses: bool = True, churn: bool = True, per_step: bool = False, **fixed: Any) -> World:
     """Everything about a schedule but its strategy. `fixed` sets `num_clients`, `tickets` or `work`'s fields."""
@@ -86,7 +116,7 @@ def draw_world(seed: int, *, losses: bool = True, churn: bool = True, per_step: 
     counts = rng.integers(1, 7, n)
     inputs = [rng.normal(size=(count, dimension)) for count in counts]
     targets = [rng.normal(size=count) + 2.0 * rng.normal() for count in counts]
-    l2 = float(rng.choice([0.0, 0.1]))
+    l2 = fixed.pop("l2", float(rng.choice([0.0, 0.1])))
     steepest = max(np.linalg.eigvalsh(a.T @ a / len(a))[-1] for a in inputs) + l2
     work = Work(
         **{
@@ -110,9 +140,8 @@ def draw_world(seed: int, *, losses: bool = True, churn: bool = True, per_step: 
             for moment in moments.tolist():
                 comings.append(Churn(time=moment, client=int(client), event=str(event)))
                 event = "join" if event == "leave" else "leave"
-    packed = Clients.from_lists([a.tolist() for a in inputs], [y.tolist() for y in targets], labels=False)
-    problem = Linear(packed, l2=l2, fit_bias=False)
     clients = [Client(a, y, l2) for a, y in zip(inputs, targets, strict=True)]
+    problem = least_squares(clients)
     arrivals = int(rng.integers(15, 50))
     return World(clients, problem, delays, tuple(comings), work, tickets, arrivals, seed)
 
@@ -129,6 +158,7 @@ class Recording:
     works: dict[int, Work]
     weights: list[dict[int, float]]
     keeps: list[float]
+    payloads: list[str]
     here: list[int]
     plan: Plan
     reports: dict[int, dict[str, float]]
@@ -149,7 +179,7 @@ def record(world: World, strategy: Any, init: str = "torch") -> Recording:
     here = [client for client in range(world.num_clients) if client not in absent]
     rows = [(KIND_NAMES[e[2]], e) for e in journal.events]
     texts = {number: text for text, number in journal._detail_ids.items()}
-    recording = Recording(world, [], [], models, {}, {}, [], [], here, plan, {})
+    recording = Recording(world, [], [], models, {}, {}, [], [], [], here, plan, {})
     _read(recording, rows, texts)
     return recording
 
@@ -190,6 +220,7 @@ def _read(recording: Recording, rows: list[Any], texts: dict[int, str]) -> None:
             decided.merged.append(tuple(sorted(tickets)))
             recording.weights.append(dict(zip(tickets, weights, strict=True)))
             recording.keeps.append(b)
+            recording.payloads.append("rule" if form.get("combiner") else form["of"])
         elif kind == "drop":
             decided.dropped.append(ticket)
         elif kind == "cancel":

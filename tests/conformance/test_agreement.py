@@ -1,13 +1,11 @@
 """Every algorithm agrees with an independent implementation of its formulas, over random schedules."""
 
-import numpy as np
 import pytest
-from tests.conformance.cases import CASES, NO_INDEPENDENT_IMPLEMENTATION
+from tests.conformance.cases import CASES, NO_INDEPENDENT_IMPLEMENTATION, make
 from tests.conformance.schedules import compare, draw_world, record, schedule_of
 
-from asyncfed.core.record import replace, to_plain
+from asyncfed.core.record import to_plain
 from asyncfed.strategies import algorithms
-from asyncfed.strategies.schedules import ConstantRate
 
 ALGORITHMS = algorithms()
 FEW, MANY = 2, 50
@@ -15,10 +13,9 @@ FEW, MANY = 2, 50
 
 def agree(name, seed):
     """One schedule of this algorithm in both; the largest difference between any two of their models."""
-    case, rng = CASES[name], np.random.default_rng([seed, 1])
+    case = CASES[name]
     world = draw_world(seed, **case.world)
-    strategy = ALGORITHMS[name].make(world.tickets, world.work, ConstantRate())
-    strategy = replace(strategy, **case.draw(rng, world))
+    strategy = make(name, world, seed)
     recording = record(world, strategy)
     run = schedule_of(recording)
     case.independent(run, to_plain(strategy))

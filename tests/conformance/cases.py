@@ -88,6 +88,16 @@ def _afl(aggregate: str) -> Callable[[np.random.Generator, Any], dict[str, Any]]
     return draw
 
 
+def _delay_adaptive(rng: np.random.Generator, world: Any) -> dict[str, Any]:
+    beyond = one_of(rng, "shrink", "theorem", "drop")
+    return {
+        "beyond": beyond,
+        "server_lr": float(rng.uniform(0.1, 1)),
+        **({"staleness_threshold": int(rng.integers(1, 4))} if rng.random() < 0.7 else {}),
+        **({"smoothness": float(rng.uniform(0.5, 4))} if beyond == "theorem" else {}),
+    }
+
+
 CASES: dict[str, Case] = {
     # the paper's
     "afl": Case(paper.afl, _afl("latest")),
@@ -124,6 +134,8 @@ CASES: dict[str, Case] = {
             "sampler": sampler(rng),
         },
     ),
+    "delay_adaptive": Case(staleness.delay_adaptive, _delay_adaptive),
+    "delay_adaptive_mishchenko": Case(staleness.delay_adaptive, _delay_adaptive),
     # time-optimal
     "ringmaster": Case(
         time_optimal.ringmaster,

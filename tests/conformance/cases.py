@@ -57,7 +57,16 @@ def make(name: str, world: Any, seed: int | None = None) -> Any:
     strategy = algorithms()[name].make(world.tickets, world.work, ConstantRate())
     if seed is None or name not in CASES:
         return strategy
-    return replace(strategy, **CASES[name].draw(np.random.default_rng([seed, 1]), world))
+    return with_settings(strategy, CASES[name].draw(np.random.default_rng([seed, 1]), world))
+
+
+def with_settings(part: Any, settings: dict[str, Any]) -> Any:
+    """The part with these settings; "rule.lr" is the setting `lr` of its `rule`."""
+    own = {name: value for name, value in settings.items() if "." not in name}
+    for inner in {name.split(".")[0] for name in settings if "." in name}:
+        theirs = {n.split(".", 1)[1]: value for n, value in settings.items() if n.startswith(f"{inner}.")}
+        own[inner] = with_settings(getattr(part, inner), theirs)
+    return replace(part, **own)
 
 
 def one_of(rng: np.random.Generator, *values: Any) -> Any:
@@ -95,6 +104,17 @@ def _delay_adaptive(rng: np.random.Generator, world: Any) -> dict[str, Any]:
         "server_lr": float(rng.uniform(0.1, 1)),
         **({"staleness_threshold": int(rng.integers(1, 4))} if rng.random() < 0.7 else {}),
         **({"smoothness": float(rng.uniform(0.5, 4))} if beyond == "theorem" else {}),
+    }
+
+
+def _fadas(rng: np.random.Generator, world: Any) -> dict[str, Any]:
+    return {
+        "buffer_size": int(rng.integers(1, 5)),
+        "sampler": sampler(rng),
+        "rule.lr": float(rng.uniform(0.05, 0.6)),
+        "rule.b1": float(rng.uniform(0, 0.9)),
+        "rule.b2": float(rng.uniform(0.5, 0.99)),
+        "rule.staleness_threshold": int(rng.integers(0, 3)),
     }
 
 
@@ -136,6 +156,8 @@ CASES: dict[str, Case] = {
     ),
     "delay_adaptive": Case(staleness.delay_adaptive, _delay_adaptive),
     "delay_adaptive_mishchenko": Case(staleness.delay_adaptive, _delay_adaptive),
+    "fadas": Case(staleness.fadas, _fadas),
+    "fadas_paper": Case(staleness.fadas, _fadas),
     # time-optimal
     "ringmaster": Case(
         time_optimal.ringmaster,

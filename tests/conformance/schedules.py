@@ -116,12 +116,15 @@ def draw_world(seed: int, *, losses: bool = True, churn: bool = True, per_step: 
     counts = rng.integers(1, 7, n)
     inputs = [rng.normal(size=(count, dimension)) for count in counts]
     targets = [rng.normal(size=count) + 2.0 * rng.normal() for count in counts]
+    repeated = not per_step and rng.random() < 0.3
+    if repeated:  # clients of one row each, many times: any batch is like any other, and numbers of steps differ
+        inputs, targets = [np.repeat(a[:1], len(a), 0) for a in inputs], [np.repeat(y[:1], len(y)) for y in targets]
     l2 = fixed.pop("l2", float(rng.choice([0.0, 0.1])))
     steepest = max(np.linalg.eigvalsh(a.T @ a / len(a))[-1] for a in inputs) + l2
     work = Work(
         **{
             "epochs": int(rng.integers(1, 5)),
-            "batch_size": 8,
+            "batch_size": int(rng.integers(1, 4)) if repeated else 8,
             "learning_rate": float(rng.uniform(0.02, 0.4) / steepest),
             "decay": float(rng.choice([0.0, 0.0, 0.5])),
             "proximal": float(rng.choice([0.0, 0.0, 0.3])),
@@ -228,9 +231,11 @@ def _read(recording: Recording, rows: list[Any], texts: dict[int, str]) -> None:
             del out[ticket]
 
 
-def plain_work(work: Work) -> PlainWork:
-    steps = work.epochs if work.steps is UNSET else work.steps
-    return PlainWork(steps, work.learning_rate, work.decay, work.proximal)
+def plain_work(work: Work, samples: int) -> PlainWork:
+    """What a client with so many samples is asked for."""
+    per_epoch = -(-samples // work.batch_size)
+    steps = work.epochs * per_epoch if work.steps is UNSET else work.steps
+    return PlainWork(steps, work.learning_rate, work.decay, work.proximal, per_epoch)
 
 
 def schedule_of(recording: Recording) -> Run:
@@ -240,9 +245,8 @@ def schedule_of(recording: Recording) -> Run:
         Event(e.kind, e.time, e.ticket, e.client, e.duration, e.number, (), e.draws, e.sent) for e in recording.events
     ]
     own = lambda client: world.problem.init(world.seed, client=client, how=recording.plan.init)  # noqa: E731
-    return Run(
-        world.clients, recording.versions[0], plain_work(recording.plan.strategy.work), events, recording.here, own
-    )
+    works = [plain_work(recording.plan.strategy.work, client.samples) for client in world.clients]
+    return Run(world.clients, recording.versions[0], works, events, recording.here, own)
 
 
 class Disagreement(AssertionError):
@@ -264,7 +268,8 @@ def compare(recording: Recording, run: Run) -> float:
     for ticket, base in recording.base.items():
         if run.tickets[ticket].version != base:
             raise Disagreement(f"ticket {ticket} left with version {base}, not {run.tickets[ticket].version}")
-        asked, should_be = plain_work(recording.works[ticket]), run.tickets[ticket].work
+        should_be = run.tickets[ticket].work
+        asked = plain_work(recording.works[ticket], run.samples_of(ticket))
         if asked.steps != should_be.steps or abs(asked.rate - should_be.rate) > TOLERANCE * asked.rate:
             raise Disagreement(f"ticket {ticket} was asked for {asked}, the formula says {should_be}")
     largest = 0.0

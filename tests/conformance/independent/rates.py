@@ -23,8 +23,9 @@ class DelayAwareRate:
 
     def work(self, client):
         spread = self.schedule["initial_spread"] if self.spread is None else self.spread
-        rate = self.run.work.rate / (1 + self.schedule["delay_penalty"] * spread)
+        work = self.run.works[client]
+        rate = work.rate / (1 + self.schedule["delay_penalty"] * spread)
         if self.schedule["over"] == "round":
             rate /= sqrt(self.rounds + 1)
-        decay = 0.5 if self.schedule["over"] == "epoch" else self.run.work.decay
-        return replace(self.run.work, rate=rate, decay=decay)
+        decay = 0.5 if self.schedule["over"] == "epoch" else work.decay
+        return replace(work, rate=rate, decay=decay)

@@ -1,7 +1,5 @@
 """Algorithms that do not merge everything."""
 
-from dataclasses import replace
-
 import numpy as np
 
 
@@ -12,9 +10,9 @@ def aflguard(run, settings):
         if event.kind != "arrived":
             continue
         if trusted is None or run.version - made_at >= settings["refresh"]:
-            work = run.tickets[event.ticket].work
+            work = run.works[settings["trusted_client"]]
             client, w, made_at = run.clients[settings["trusted_client"]], run.x.copy(), run.version
-            for rate in replace(work).rates():
+            for rate in work.rates():
                 w = w - rate * (client.gradient(w) + work.proximal * (w - run.x))
             trusted = w - run.x
         change = run.delta(event.ticket)

@@ -41,15 +41,20 @@ class Client:
 
 @dataclass
 class Work:
-    """Local training: `steps` full-batch steps at rate / (step + 1)^decay, with a proximal term."""
+    """Local training: `steps` steps at rate / (epoch + 1)^decay, with a proximal term; an epoch has `per_epoch` steps.
+
+    Gradients are those of all the client's rows. An epoch has several steps only where all rows of a client are the
+    same, so that any batch of them has that gradient too.
+    """
 
     steps: int
     rate: float
     decay: float = 0.0
     proximal: float = 0.0
+    per_epoch: int = 1
 
     def rates(self) -> list[float]:
-        return [self.rate / (step + 1) ** self.decay for step in range(self.steps)]
+        return [self.rate / (step // self.per_epoch + 1) ** self.decay for step in range(self.steps)]
 
 
 @dataclass
@@ -98,12 +103,12 @@ class Run:
         self,
         clients: Sequence[Client],
         x0: np.ndarray,
-        work: Work,
+        works: Sequence[Work],
         events: Sequence[Event],
         here: Sequence[int],
         own_models: Callable[[int], np.ndarray] | None = None,
     ) -> None:
-        self.clients, self.work, self.here = list(clients), work, set(here)
+        self.clients, self.works, self.here = list(clients), list(works), set(here)
         self.versions = [np.array(x0, float)]
         self.tickets: dict[int, Ticket] = {}
         self.out: dict[int, Ticket] = {}
@@ -112,7 +117,7 @@ class Run:
         self.now = 0.0
         # What an algorithm may set, for the tickets that leave from then on:
         self.correction: Callable[[int], np.ndarray] | None = None
-        self.work_of: Callable[[int], Work] = lambda client: self.work
+        self.work_of: Callable[[int], Work] = lambda client: self.works[client]
         self.start_from: Callable[[int], np.ndarray] = lambda client: self.x
         self._events, self._predicted = events, None
         self.broken: list[str] = []

@@ -12,7 +12,7 @@ def fedcompass(run, settings):
     fewest, most = settings["min_steps"], settings["max_steps"]
     first = {"expected": None, "latest": None, "out": set(), "arrived": []}
     groups, buffer, waiting, speed, steps_of = [first], [], [], {}, {}
-    run.work_of = lambda client: replace(run.work, steps=steps_of[client])
+    run.work_of = lambda client: replace(run.works[client], steps=steps_of[client])
 
     def place(client):
         """Join the group in which it can make most steps; else open one whose time suits the others' next."""

@@ -1,5 +1,7 @@
 """Asynchronous rules that count or damp staleness. tau is 0 for an update from the present version."""
 
+import numpy as np
+
 from .discounts import s
 
 
@@ -51,3 +53,49 @@ def delay_adaptive(run, settings):
             step = sum(run.tickets[event.ticket].work.rates())
             eta = min(eta, 1 / (4 * settings["smoothness"] * tau * step))
         run.publish(run.x + eta * run.delta(event.ticket), [event.ticket])
+
+
+def dc_asgd(run, settings):
+    """w -= eta (g + lam g*g*(w - w_base)); adaptive: lam0 / sqrt(meansq + eps) in place of lam, element by element.
+
+    g is the mean gradient of the pass: the change divided by the sum of its rates.
+    """
+    rule, meansq = settings["rule"], 0 * run.x
+    for event in run.events():
+        if event.kind != "arrived":
+            continue
+        pace = sum(run.tickets[event.ticket].work.rates())
+        g, lam = -run.delta(event.ticket) / pace, rule["compensation"]
+        if rule["adaptive"]:
+            m = rule["mean_square_memory"]
+            meansq = m * meansq + (1 - m) * g * g
+            lam = rule["adaptive_compensation"] / np.sqrt(meansq + rule["epsilon"])
+        step = pace * (g + lam * g * g * (run.x - run.base(event.ticket)))
+        run.publish(run.x - settings["server_lr"] * step, [event.ticket])
+
+
+def fadas(run, settings):
+    """AMSGrad on the mean D of a buffer: m, v, vh = max(vh, v); w += eta_t m / (sqrt(vh) + eps).
+
+    eta_t = eta up to a largest staleness of tau_c; beyond, the authors' code eta / tau_max with bias-corrected moments,
+    the paper min(eta, 1 / tau_max) without. All moments start at 0.
+    """
+    rule, size, buffer, flushes = settings["rule"], settings["buffer_size"], [], 0
+    m, v, largest = 0 * run.x, 0 * run.x, 0 * run.x
+    for event in run.events():
+        if event.kind != "arrived":
+            continue
+        buffer.append(event.ticket)
+        if len(buffer) < size:
+            continue
+        flushes += 1
+        mean = sum(run.delta(t) for t in buffer) / size
+        m, v = rule["b1"] * m + (1 - rule["b1"]) * mean, rule["b2"] * v + (1 - rule["b2"]) * mean**2
+        largest = np.maximum(largest, v)
+        stalest, eta, m_hat, v_hat = max(run.tau(t) for t in buffer), rule["lr"], m, largest
+        if rule["reading"] == "code":
+            m_hat, v_hat = m / (1 - rule["b1"] ** flushes), largest / (1 - rule["b2"] ** flushes)
+        if stalest > rule["staleness_threshold"]:
+            eta = eta / stalest if rule["reading"] == "code" else min(eta, 1 / stalest)
+        run.publish(run.x + eta * m_hat / (np.sqrt(v_hat) + rule["eps"]), buffer)
+        buffer = []

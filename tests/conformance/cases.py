@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from tests.conformance.independent import (
+    client_tables,
     paper,
     robust,
     semi_synchronous,
@@ -118,6 +119,16 @@ def _fadas(rng: np.random.Generator, world: Any) -> dict[str, Any]:
     }
 
 
+def _optimiser(rng: np.random.Generator, most: float, **b2: float) -> dict[str, Any]:
+    return {
+        "weighting": one_of(rng, "samples", "equal"),
+        "rule.optimiser.lr": float(rng.uniform(0.02, most)),
+        "rule.optimiser.b1": float(rng.uniform(0, 0.9)),
+        "rule.optimiser.eps": float(rng.choice([1e-3, 0.1])),
+        **{f"rule.optimiser.{name}": float(rng.uniform(least, 0.99)) for name, least in b2.items()},
+    }
+
+
 CASES: dict[str, Case] = {
     # the paper's
     "afl": Case(paper.afl, _afl("latest")),
@@ -131,6 +142,17 @@ CASES: dict[str, Case] = {
     "sync": Case(synchronous.fedavg),
     "fedprox": Case(synchronous.fedavg),
     "cyclic": Case(synchronous.cyclic),
+    "fednova": Case(synchronous.fednova, lambda rng, w: {"weighting": one_of(rng, "samples", "equal")}, {"decay": 0.0}),
+    "fedadam": Case(
+        synchronous.server_optimiser,
+        lambda rng, w: _optimiser(rng, 0.3, b2=0.5) | {"rule.optimiser.bias_correction": bool(rng.integers(2))},
+    ),
+    "fedyogi": Case(synchronous.server_optimiser, lambda rng, w: _optimiser(rng, 0.3, b2=0.5)),
+    "fedadagrad": Case(synchronous.server_optimiser, lambda rng, w: _optimiser(rng, 0.6)),
+    "fedavgm": Case(
+        synchronous.server_optimiser,
+        lambda rng, w: {"rule.optimiser.lr": float(rng.uniform(0.2, 1)), "rule.optimiser.b": float(rng.uniform(0, 0.8))},
+    ),
     # variance reduction
     "scaffold": Case(variance_reduction.scaffold),
     "scaffold_async": Case(
@@ -158,6 +180,25 @@ CASES: dict[str, Case] = {
     "delay_adaptive_mishchenko": Case(staleness.delay_adaptive, _delay_adaptive),
     "fadas": Case(staleness.fadas, _fadas),
     "fadas_paper": Case(staleness.fadas, _fadas),
+    "dc_asgd": Case(
+        staleness.dc_asgd,
+        lambda rng, w: {
+            "server_lr": float(rng.uniform(0.1, 0.5)),
+            "rule.compensation": float(rng.uniform(0, 0.1)),
+            "rule.adaptive": bool(rng.integers(2)),
+            "rule.adaptive_compensation": float(rng.uniform(0, 0.5)),
+        },
+        {"proximal": 0.0},
+    ),
+    # client tables
+    "ca2fl": Case(
+        client_tables.ca2fl,
+        lambda rng, w: {
+            "buffer_size": int(rng.integers(1, 5)),
+            "server_lr": float(rng.uniform(0.1, 1)),
+            "discount": discount(rng),
+        },
+    ),
     # time-optimal
     "ringmaster": Case(
         time_optimal.ringmaster,

@@ -73,8 +73,7 @@ OTHER_NUMBERS_OUT: dict[str, str] = {}
 
 
 @each
-@pytest.mark.parametrize("losses", [False, True])
-def test_ages_sum_to_the_number_of_others_out_times_the_versions(name, losses):
+def test_ages_sum_to_the_number_of_others_out_times_the_versions(name):
     """sum of ages at merge, drop, cancellation and loss + ages of what is out or waits = (C - 1) T, exactly.
 
     Every new version makes each of the C - 1 tickets that are out beside the one that arrived one version older. T
@@ -82,8 +81,8 @@ def test_ages_sum_to_the_number_of_others_out_times_the_versions(name, losses):
     the law's form for them. It fails if staleness is counted from 1 or after the version is raised, and if a client is
     forgotten. Who waits for all (C tickets in, then one version) has no others out: every age is 0.
     """
-    for seed in range(3):
-        recording = recorded(name, seed, losses=losses, churn=False)
+    for seed in range(5):
+        recording = recorded(name, seed, churn=False)
         ages, versions, sizes = account(recording)
         assert min(ages) >= 0
         if ALGORITHMS[name].timing in ("synchronous", "sequential"):

@@ -33,7 +33,7 @@ def fedbuff(run, settings):
 
 
 def delay_adaptive(run, settings):
-    """w += eta_t (w_i - w_base): eta_t = eta up to tau_C, beyond it eta tau_C / tau, or the theorem's limit, or nothing.
+    """w += eta_t (w_i - w_base): eta_t = eta up to tau_C; beyond, eta tau_C / tau, the theorem's limit, or 0.
 
     After Mishchenko, the worker that reported gets the new model itself.
     """

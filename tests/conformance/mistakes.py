@@ -1,0 +1,477 @@
+"""Known mistakes of public implementations, each as a change of one expression of AsyncFed's own source.
+
+A mistake names the function whose text is changed, what its text becomes, where the mistake was seen, and the check
+that has to notice it. The text must still be there, so that a mistake cannot quietly stop being one.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from importlib import import_module
+from inspect import unwrap
+from pathlib import Path
+from types import CodeType
+from typing import Any, NamedTuple
+
+
+class Mistake(NamedTuple):
+    """One mistake.
+
+    Args:
+        what: a line about it.
+        seen: where it was seen.
+        where: "module:function" or "module:Class.method", below `asyncfed`.
+        text: what stands there, once.
+        becomes: what the mistake makes of it.
+        check: whose agreement with its independent implementation must break; or "law: NAME" of `test_laws`.
+        helpers: names that the changed text needs.
+    """
+
+    what: str
+    seen: str
+    where: str
+    text: str
+    becomes: str
+    check: str
+    helpers: Callable[[], dict[str, Any]] = dict
+
+
+@contextmanager
+def injected(mistake: Mistake) -> Iterator[None]:
+    """AsyncFed with this mistake, while it lasts: the function gets the code of its changed text."""
+    module_name, path = mistake.where.split(":")
+    module = import_module(f"asyncfed.{module_name}")
+    function = _function(module, path)
+    before, names = function.__code__, mistake.helpers()
+    module.__dict__.update(names)
+    function.__code__ = _changed_code(str(module.__file__), path, mistake.text, mistake.becomes)
+    try:
+        yield
+    finally:
+        function.__code__ = before
+        for name in names:
+            del module.__dict__[name]
+
+
+def _function(module: Any, path: str) -> Any:
+    found = module
+    for name in path.split("."):
+        found = vars(found)[name]
+    if isinstance(found, property):
+        found = found.fget
+    return unwrap(getattr(found, "__func__", found))
+
+
+def _changed_code(file: str, path: str, text: str, becomes: str) -> CodeType:
+    source = Path(file).read_text()
+    start, end = _place_of(source, path)
+    lines = source.splitlines(keepends=True)
+    body = "".join(lines[start:end])
+    assert body.count(text) == 1, f"{path} of {file} has {text!r} {body.count(text)} times; it must have it once"
+    changed = "".join([*lines[:start], body.replace(text, becomes), *lines[end:]])
+    return _find_code(compile(changed, file, "exec"), path)
+
+
+@cache
+def _place_of(source: str, path: str) -> tuple[int, int]:
+    nodes: Any = ast.parse(source).body
+    for name in path.split("."):
+        node = next(n for n in nodes if isinstance(n, ast.FunctionDef | ast.ClassDef) and n.name == name)
+        nodes = node.body
+    return node.lineno - 1, node.end_lineno or 0
+
+
+def _find_code(code: CodeType, path: str) -> CodeType:
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            if constant.co_qualname == path:
+                return constant
+            if path.startswith(f"{constant.co_qualname}."):
+                return _find_code(constant, path)
+    raise LookupError(path)
+
+
+def _compounding() -> dict[str, Any]:
+    """`kept(s)`: the product of all discounts so far."""
+    product = [1.0]
+
+    def kept(discount: float) -> float:
+        product[0] *= discount
+        return product[0]
+
+    return {"kept": kept}
+
+
+SHEET = "twelve public FedAsync and FedBuff implementations were read; seen in one or more of them"
+
+MISTAKES = [
+    # ---- staleness and what an update is ----
+    Mistake(
+        "staleness counted from 1, so that a fresh update is already discounted",
+        SHEET,
+        "core.types:staleness_of",
+        "version - dispatch.base_version",
+        "version - dispatch.base_version + 1",
+        "fedasync",
+    ),
+    Mistake(
+        "staleness counted from 1, seen by the law alone",
+        SHEET,
+        "core.server:Server._dispatch",
+        "Dispatch(ticket, client, self.version, work, memory)",
+        "Dispatch(ticket, client, max(0, self.version - 1), work, memory)",
+        "law: test_ages_sum_to_the_number_of_others_out_times_the_versions[fedasync]",
+    ),
+    Mistake(
+        "staleness guessed from the number of merges, because the report does not carry its version",
+        SHEET,
+        "core.types:staleness_of",
+        "version - dispatch.base_version",
+        "max(0, version - dispatch.ticket)",
+        "fedbuff",
+    ),
+    Mistake(
+        "the change taken against the present model instead of the downloaded one",
+        SHEET,
+        "rules.vectors:Vectors.merge",
+        "self._add_step(self.params, model, start, weight, merged)",
+        "self._add_step(self.params, model, self.params, weight, merged)",
+        "async_sgd",
+    ),
+    Mistake(
+        "FedAsync: mixing *= s(tau), so that the discount compounds for ever",
+        SHEET,
+        "strategies.fedasync:FedAsync.on_update",
+        "self.discount.weight(update.staleness)",
+        "kept(self.discount.weight(update.staleness))",
+        "fedasync",
+        _compounding,
+    ),
+    Mistake(
+        "FedAsync: the model is added to the whole of the old one",
+        "what is kept and what is mixed in do not sum to 1",
+        "strategies.fedasync:FedAsync.on_update",
+        "keep=1.0 - weight",
+        "keep=1.0",
+        "law: test_what_is_kept_and_what_is_mixed_in_sum_to_one[fedasync]",
+    ),
+    Mistake(
+        "FedBuff: divided by the number of clients at work instead of K",
+        SHEET,
+        "strategies.fedbuff:FedBuff.on_update",
+        "self.server_lr / self.buffer_size * s",
+        "self.server_lr / self.concurrency * s",
+        "fedbuff",
+    ),
+    Mistake(
+        "FedBuff: divided by K twice",
+        SHEET,
+        "strategies.fedbuff:FedBuff.on_update",
+        "self.server_lr / self.buffer_size * s",
+        "self.server_lr / self.buffer_size / self.buffer_size * s",
+        "fedbuff",
+    ),
+    Mistake(
+        "FedBuff: no staleness weight at all",
+        SHEET,
+        "strategies.fedbuff:FedBuff.on_update",
+        "self.discount.weight(update.staleness)",
+        "1.0",
+        "fedbuff",
+    ),
+    Mistake(
+        "FedBuff: whole stale models averaged where changes are meant",
+        SHEET,
+        "strategies.fedbuff:FedBuff.on_update",
+        'Merge(tickets, weights, keep=1.0, of="delta", ends_round=True)',
+        'Merge(tickets, weights, keep=1.0 - sum(weights), of="model", ends_round=True)',
+        "fedbuff",
+    ),
+    Mistake(
+        "FedBuff: divided by the sum of the discounts instead of K",
+        "a data-dependent denominator, which also breaks the sensitivity of private sums",
+        "strategies.fedbuff:FedBuff.on_update",
+        "self.server_lr / self.buffer_size * s",
+        "self.server_lr / sum(discounts) * s",
+        "fedbuff",
+    ),
+    Mistake(
+        "hinge without the + 1, so that it jumps at its edge",
+        SHEET,
+        "strategies.discounts:Hinge.weight",
+        "(self.slope * (staleness - self.grace) + 1.0)",
+        "(self.slope * (staleness - self.grace))",
+        "fedasync",
+    ),
+    Mistake(
+        "hinge with tau + b instead of tau - b",
+        SHEET,
+        "strategies.discounts:Hinge.weight",
+        "(staleness - self.grace)",
+        "(staleness + self.grace)",
+        "fedasync",
+    ),
+    Mistake(
+        "polynomial discount of tau instead of 1 + tau",
+        SHEET,
+        "strategies.discounts:Polynomial.weight",
+        "(1 + staleness)",
+        "max(1, staleness)",
+        "fedasync",
+    ),
+    Mistake(
+        "AFL, latest: only clients that have reported are in the mean",
+        "the divisor is the number heard instead of all clients",
+        "rules.latest_average:LatestAverage.apply",
+        "memory.total = total",
+        "memory.total = total = min(total, len(memory.row_of) + 1)",
+        "afl",
+    ),
+    Mistake(
+        "AFL, average of deltas: not divided by J",
+        "the paper's proofs, whose sum is J times the average of its text",
+        "strategies.afl:AFL._weights",
+        '1.0 / self.concurrency if self.aggregate == "delta_mean" else 1.0',
+        "1.0",
+        "afl_delta_mean",
+    ),
+    Mistake(
+        "the paper's rate: the spread is the longest delay instead of longest minus shortest",
+        "the published scripts' text and code differ on what the delay is",
+        "core.server:Server._merge",
+        "self.delay_spread = self._longest - self._shortest",
+        "self.delay_spread = self._longest",
+        "afl",
+    ),
+    Mistake(
+        "FedAvg: weights over all clients instead of the cohort, so that they do not sum to 1",
+        "the sheet, FedAvg weights",
+        "strategies.dispatch:mean_of_models",
+        "total = sum(counts)",
+        "total = sum(counts) + 1",
+        "law: test_what_is_kept_and_what_is_mixed_in_sum_to_one[fedavg]",
+    ),
+    Mistake(
+        "the proximal term has no effect (its gradient is detached)",
+        "AFL-Lib, ASO-Fed",
+        "problems.packed_problem:PackedProblem.local_train_many",
+        "",
+        "",
+        "fedprox",
+    ),
+    # ---- SCAFFOLD ----
+    Mistake(
+        "SCAFFOLD: c moved by the mean over the cohort instead of over all clients",
+        "several; the sheet: divide by n, not |S|",
+        "rules.client_table:ClientTable.mean",
+        "self.sum() / self.num_clients",
+        "self.sum() / max(1, self._counts[1])",
+        "scaffold",
+    ),
+    Mistake(
+        "SCAFFOLD: divides by epochs, without the rate",
+        "AFL-Lib",
+        "rules.scaffold:Scaffold.prepare",
+        "moved / sum_of_rates(a.work, a.steps, a.num_examples)",
+        "moved / a.work.epochs",
+        "scaffold",
+    ),
+    Mistake(
+        "SCAFFOLD: steps counted as epochs",
+        "AFL-Lib",
+        "rules.scaffold:Scaffold.prepare",
+        "sum_of_rates(a.work, a.steps, a.num_examples)",
+        "sum_of_rates(a.work, a.work.epochs, a.num_examples)",
+        "scaffold",
+    ),
+    Mistake(
+        "SCAFFOLD: the rate is read after the schedule has moved on",
+        "fluke",
+        "rules.scaffold:Scaffold.prepare",
+        "sum_of_rates(a.work, a.steps, a.num_examples)",
+        "(a.work.learning_rate / (a.work.epochs + 1) ** a.work.decay * a.steps)",
+        "scaffold",
+    ),
+    Mistake(
+        "SCAFFOLD: the variate is made without the correction that was in the steps",
+        "option II misread",
+        "rules.scaffold:Scaffold.prepare",
+        ' - a.sent["correction"]',
+        "",
+        "scaffold",
+    ),
+    Mistake(
+        "asynchronous SCAFFOLD: the present c - c_i instead of the one that was downloaded",
+        "the sheet: then c_i is no longer the mean gradient of its pass",
+        "rules.scaffold:Scaffold.prepare",
+        'a.sent["correction"]',
+        "(table.mean() - table.row(a.client))",
+        "scaffold_async",
+    ),
+    Mistake(
+        "SCAFFOLD: the correction with the wrong sign",
+        "c_i - c where c - c_i is added",
+        "rules.scaffold:Scaffold.send",
+        "(table.mean() - own)",
+        "(own - table.mean())",
+        "scaffold",
+    ),
+    # ---- FedNova and server optimisers ----
+    Mistake(
+        "FedNova: steps instead of normalised gradients with a proximal term",
+        "the authors' code, tau_eff with mu != 0",
+        "rules.fednova:count_gradients",
+        "-expm1(steps * log1p(-pull)) / pull",
+        "float(steps)",
+        "fednova",
+    ),
+    Mistake(
+        "FedNova: whole models scaled, whose weights do not sum to 1",
+        "fluke",
+        "rules.fednova:FedNova.prepare",
+        "a.start + scale * a.change",
+        "scale * a.model",
+        "fednova",
+    ),
+    Mistake(
+        "FedNova: tau_eff is the plain mean of steps, not weighted by samples",
+        "p_i forgotten in tau_eff",
+        "rules.fednova:FedNova.prepare",
+        "sum(a.weight * count for a, count in zip(arrivals, counts, strict=True)) / total",
+        "sum(counts) / len(counts)",
+        "fednova",
+    ),
+    Mistake(
+        "FedAdam: second moment starts at 0",
+        "Flower, fluke",
+        "rules.optimiser:Adaptive.init",
+        "self.eps**2 if self.v0 is UNSET else self.v0",
+        "0.0",
+        "fedadam",
+    ),
+    Mistake(
+        "FedAdam: bias correction with the power round + 1",
+        "Flower",
+        "rules.adam:Adam.update",
+        'int(memory["count"]) + 1',
+        'int(memory["count"]) + 2',
+        "fedadam",
+    ),
+    Mistake(
+        "FedAdam: eps inside the root",
+        "many optimisers",
+        "rules.optimiser:Adaptive.step",
+        "(np.sqrt(v) + self.eps)",
+        "np.sqrt(v + self.eps)",
+        "fedadam",
+    ),
+    Mistake(
+        "FedYogi: the sign turned round",
+        "v + (1 - b2) D^2 sign(v - D^2)",
+        "rules.yogi:Yogi.second_moment",
+        "v - (1.0 - self.b2)",
+        "v + (1.0 - self.b2)",
+        "fedyogi",
+    ),
+    # ---- DC-ASGD, CA2FL, FADAS ----
+    Mistake(
+        "DC-ASGD: compensates in the wrong direction",
+        "w_base - w where w - w_base is meant",
+        "rules.dc_asgd:DcAsgd._compensate",
+        "(params - arrival.start)",
+        "(arrival.start - params)",
+        "dc_asgd",
+    ),
+    Mistake(
+        "CA2FL: the memory of calibration is never filled",
+        "AFL-Lib",
+        "rules.ca2fl:CA2FL.prepare",
+        "table.put(arrival.client, arrival.change)",
+        "pass",
+        "ca2fl",
+    ),
+    Mistake(
+        "CA2FL: the table is filled before the step is made",
+        "the new h and h_i in v",
+        "rules.ca2fl:CA2FL.prepare",
+        "        h = table.mean()\n",
+        "        for arrival in arrivals:\n            table.put(arrival.client, arrival.change)\n        h = table.mean()\n",
+        "ca2fl",
+    ),
+    Mistake(
+        "FADAS: v in place of its maximum",
+        "AFL-Lib",
+        "rules.amsgrad:Amsgrad.update",
+        "np.maximum(",
+        "(lambda u, v: v)(",
+        "fadas",
+    ),
+    Mistake(
+        "FADAS, as in the paper: the code's eta / tau_max",
+        "the authors' code does not do what their paper says",
+        "rules.fadas:Fadas.step_size",
+        "min(self.lr, 1.0 / largest_staleness)",
+        "self.lr / largest_staleness",
+        "fadas_paper",
+    ),
+    Mistake(
+        "delay-adaptive SGD: the step shrinks from a staleness of tau_C on instead of beyond it",
+        "an edge of one version",
+        "strategies.delay_adaptive:DelayAdaptive.weight",
+        "self.server_lr * self.threshold / staleness",
+        "self.server_lr * self.threshold / (staleness + 1)",
+        "delay_adaptive",
+    ),
+    # ---- Ringmaster, FedCompass, AFLGuard ----
+    Mistake(
+        "Ringmaster: merges what is exactly R versions old",
+        "d <= R where d < R is meant",
+        "strategies.ringmaster:Ringmaster.on_update",
+        "if update.staleness >= limit",
+        "if update.staleness > limit",
+        "ringmaster",
+    ),
+    Mistake(
+        "Ringmaster: who becomes R versions old is stopped one merge too late",
+        "the delay before the merge instead of after it",
+        "strategies.ringmaster:Ringmaster.on_update",
+        "view.version + 1",
+        "view.version",
+        "ringmaster",
+    ),
+    Mistake(
+        "FedCompass: momentum of speeds the wrong way round",
+        ".9 old + .1 new",
+        "strategies.fedcompass:FedCompass._measure_speed",
+        "before + self.speed_momentum * (speed - before)",
+        "speed + self.speed_momentum * (before - speed)",
+        "fedcompass",
+    ),
+    Mistake(
+        "FedCompass: an extra factor of 1 / number of clients",
+        "APPFL",
+        "strategies.fedcompass:FedCompass._weight",
+        "return self.server_lr * share",
+        "return self.server_lr / len(view.clients) * share",
+        "fedcompass",
+    ),
+    Mistake(
+        "FedCompass: joins the first group with room instead of the one with most steps",
+        "a greedy choice",
+        "strategies.arrival_groups:choose_group",
+        "max(steps + 1, fewest)",
+        "(most + 1 if steps else fewest)",
+        "fedcompass",
+    ),
+    Mistake(
+        "AFLGuard: compared with the length of the client's change instead of the trusted one",
+        "lam |g_i| where lam |g_s| is meant",
+        "rules.trusted_distance:TrustedDistance.measure",
+        '"trusted_norm": float(np.linalg.norm(trusted))',
+        '"trusted_norm": float(np.linalg.norm(arrival.change))',
+        "aflguard",
+    ),
+]

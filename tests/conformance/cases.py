@@ -31,6 +31,7 @@ from asyncfed.strategies import (
     Polynomial,
     UniformAll,
     UniformIdle,
+    Weighted,
     algorithms,
 )
 
@@ -142,7 +143,11 @@ CASES: dict[str, Case] = {
     "sync": Case(synchronous.fedavg),
     "fedprox": Case(synchronous.fedavg),
     "cyclic": Case(synchronous.cyclic),
-    "fednova": Case(synchronous.fednova, lambda rng, w: {"weighting": one_of(rng, "samples", "equal")}, {"decay": 0.0}),
+    "fednova": Case(
+        synchronous.fednova,
+        lambda rng, w: {"weighting": one_of(rng, "samples", "equal")},
+        {"decay": 0.0, "repeated": True},  # with equal steps it is FedAvg
+    ),
     "fedadam": Case(
         synchronous.server_optimiser,
         lambda rng, w: _optimiser(rng, 0.3, b2=0.5) | {"rule.optimiser.bias_correction": bool(rng.integers(2))},
@@ -151,7 +156,10 @@ CASES: dict[str, Case] = {
     "fedadagrad": Case(synchronous.server_optimiser, lambda rng, w: _optimiser(rng, 0.6)),
     "fedavgm": Case(
         synchronous.server_optimiser,
-        lambda rng, w: {"rule.optimiser.lr": float(rng.uniform(0.2, 1)), "rule.optimiser.b": float(rng.uniform(0, 0.8))},
+        lambda rng, w: {
+            "rule.optimiser.lr": float(rng.uniform(0.2, 1)),
+            "rule.optimiser.b": float(rng.uniform(0, 0.8)),
+        },
     ),
     # variance reduction
     "scaffold": Case(variance_reduction.scaffold),
@@ -189,6 +197,15 @@ CASES: dict[str, Case] = {
             "rule.adaptive_compensation": float(rng.uniform(0, 0.5)),
         },
         {"proximal": 0.0},
+    ),
+    "generalized_async_sgd": Case(
+        staleness.generalized_async_sgd,
+        lambda rng, w: {
+            "server_lr": float(rng.uniform(0.1, 0.5)),
+            "sampler": one_of(
+                rng, UniformAll(), Weighted(weights=tuple(rng.uniform(0.2, 1, w.num_clients).tolist()), busy="queue")
+            ),
+        },
     ),
     # client tables
     "ca2fl": Case(

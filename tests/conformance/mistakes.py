@@ -47,13 +47,22 @@ def injected(mistake: Mistake) -> Iterator[None]:
     function = _function(module, path)
     before, names = function.__code__, mistake.helpers()
     module.__dict__.update(names)
+    _forget_answers(module)
     function.__code__ = _changed_code(str(module.__file__), path, mistake.text, mistake.becomes)
     try:
         yield
     finally:
         function.__code__ = before
+        _forget_answers(module)
         for name in names:
             del module.__dict__[name]
+
+
+def _forget_answers(module: Any) -> None:
+    """Functions of the module that keep their answers begin anew."""
+    for part in list(vars(module).values()):
+        if hasattr(part, "cache_clear"):
+            part.cache_clear()
 
 
 def _function(module: Any, path: str) -> Any:
@@ -257,9 +266,9 @@ MISTAKES = [
     Mistake(
         "the proximal term has no effect (its gradient is detached)",
         "AFL-Lib, ASO-Fed",
-        "problems.packed_problem:PackedProblem.local_train_many",
-        "",
-        "",
+        "problems.sgd_tasks:_task_numbers",
+        "return _work_numbers(work)",
+        "return (*_work_numbers(work)[:4], 0.0)",
         "fedprox",
     ),
     # ---- SCAFFOLD ----
@@ -459,11 +468,11 @@ MISTAKES = [
         "fedcompass",
     ),
     Mistake(
-        "FedCompass: joins the first group with room instead of the one with most steps",
-        "a greedy choice",
-        "strategies.arrival_groups:choose_group",
-        "max(steps + 1, fewest)",
-        "(most + 1 if steps else fewest)",
+        "FedCompass: a new group always gets the most steps, whenever the others come back",
+        "the arrival of open groups is not looked at",
+        "strategies.arrival_groups:steps_of_new_group",
+        "max((q for q in options if q <= most), default=most)",
+        "most",
         "fedcompass",
     ),
     Mistake(

@@ -108,7 +108,7 @@ class MovedProblem(Linear):
 
 
 def draw_world(seed: int, *, losses: bool = True, churn: bool = True, per_step: bool = False, **fixed: Any) -> World:
-    """Everything about a schedule but its strategy. `fixed` sets `num_clients`, `tickets` or `work`'s fields."""
+    """Everything about a schedule but its strategy. `fixed` sets `num_clients`, `tickets`, `l2`, `repeated` or `work`'s fields."""
     rng = np.random.default_rng(seed)
     n = fixed.pop("num_clients", int(rng.integers(2, 8)))
     tickets = fixed.pop("tickets", int(rng.integers(1, n + 1)))
@@ -116,7 +116,7 @@ def draw_world(seed: int, *, losses: bool = True, churn: bool = True, per_step: 
     counts = rng.integers(1, 7, n)
     inputs = [rng.normal(size=(count, dimension)) for count in counts]
     targets = [rng.normal(size=count) + 2.0 * rng.normal() for count in counts]
-    repeated = not per_step and rng.random() < 0.3
+    repeated = fixed.pop("repeated", not per_step and rng.random() < 0.3)
     if repeated:  # clients of one row each, many times: any batch is like any other, and numbers of steps differ
         inputs, targets = [np.repeat(a[:1], len(a), 0) for a in inputs], [np.repeat(y[:1], len(y)) for y in targets]
     l2 = fixed.pop("l2", float(rng.choice([0.0, 0.1])))

@@ -99,3 +99,14 @@ def fadas(run, settings):
             eta = eta / stalest if rule["reading"] == "code" else min(eta, 1 / stalest)
         run.publish(run.x + eta * m_hat / (np.sqrt(v_hat) + rule["eps"]), buffer)
         buffer = []
+
+
+def generalized_async_sgd(run, settings):
+    """w += eta / (n p_i) (w_i - w_base), p_i the chance that i is drawn among the n clients that are here."""
+    weights = settings["sampler"].get("weights")
+    for event in run.events():
+        if event.kind == "arrived":
+            chance = {c: 1.0 if weights is None else weights[c] for c in run.here}
+            p = chance[event.client] / sum(chance.values())
+            step = settings["server_lr"] / (len(run.here) * p)
+            run.publish(run.x + step * run.delta(event.ticket), [event.ticket])

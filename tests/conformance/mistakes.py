@@ -407,7 +407,7 @@ MISTAKES = [
         "the new h and h_i in v",
         "rules.ca2fl:CA2FL.prepare",
         "        h = table.mean()\n",
-        "        for arrival in arrivals:\n            table.put(arrival.client, arrival.change)\n        h = table.mean()\n",
+        "        for a in arrivals:\n            table.put(a.client, a.change)\n        h = table.mean()\n",
         "ca2fl",
     ),
     Mistake(

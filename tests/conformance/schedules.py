@@ -108,7 +108,10 @@ class MovedProblem(Linear):
 
 
 def draw_world(seed: int, *, losses: bool = True, churn: bool = True, per_step: bool = False, **fixed: Any) -> World:
-    """Everything about a schedule but its strategy. `fixed` sets `num_clients`, `tickets`, `l2`, `repeated` or `work`'s fields."""
+    """Everything about a schedule but its strategy.
+
+    `fixed` sets `num_clients`, `tickets`, `l2`, `repeated` (clients whose rows are all the same) or fields of the work.
+    """
     rng = np.random.default_rng(seed)
     n = fixed.pop("num_clients", int(rng.integers(2, 8)))
     tickets = fixed.pop("tickets", int(rng.integers(1, n + 1)))

@@ -96,6 +96,10 @@ class Decided:
     cancelled: list[int] = field(default_factory=list)
 
 
+class Contradiction(AssertionError):
+    """Something happened that could not, had the formula been followed."""
+
+
 class Run:
     """One schedule, gone through once."""
 
@@ -203,6 +207,8 @@ class Run:
                 for ticket in event.gone:
                     del self.out[ticket]
             elif event.kind in ("arrived", "lost"):
+                if event.ticket not in self.out:
+                    raise Contradiction(f"ticket {event.ticket} {event.kind}, which the formula had given up before")
                 del self.out[event.ticket]
             yield event
             self._check_prediction(number, event)

@@ -207,6 +207,38 @@ CASES: dict[str, Case] = {
             ),
         },
     ),
+    "asyncfeded": Case(
+        staleness.asyncfeded,
+        lambda rng, w: {
+            "server_lr": float(rng.uniform(0.1, 1)),
+            "eps": float(rng.uniform(0.5, 2)),
+            "gamma_target": float(rng.uniform(0, 3)),
+            "step_gain": float(rng.uniform(0.2, 0.6)),
+            "max_steps": one_of(rng, None, 3),
+            "sampler": sampler(rng),
+        },
+    ),
+    "fedfa": Case(staleness.fedfa, lambda rng, w: {"queue_size": int(rng.integers(1, 6)), "sampler": sampler(rng)}),
+    "port": Case(
+        staleness.port,
+        lambda rng, w: {
+            "buffer_size": int(rng.integers(1, 4)),
+            "staleness_bound": int(rng.integers(1, 6)),
+            "similarity_weight": float(rng.uniform(0, 2)),
+            "staleness_weight": float(rng.uniform(0.1, 3)),
+            "when_late": one_of(rng, "wait", "restart", "ignore"),
+        },
+    ),
+    "fedasmu": Case(
+        staleness.fedasmu,
+        lambda rng, w: {
+            "mixing": float(rng.uniform(0.1, 2)),
+            "scale": float(rng.uniform(0, 2)),
+            "power": float(rng.uniform(0, 2)),
+            "offset": float(rng.choice([0, 0.2])),
+            "sampler": sampler(rng),
+        },
+    ),
     # client tables
     "ca2fl": Case(
         client_tables.ca2fl,

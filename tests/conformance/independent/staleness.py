@@ -1,5 +1,8 @@
 """Asynchronous rules that count or damp staleness. tau is 0 for an update from the present version."""
 
+from dataclasses import replace
+from math import floor, inf, sqrt
+
 import numpy as np
 
 from .discounts import s
@@ -110,3 +113,66 @@ def generalized_async_sgd(run, settings):
             p = chance[event.client] / sum(chance.values())
             step = settings["server_lr"] / (len(run.here) * p)
             run.publish(run.x + step * run.delta(event.ticket), [event.ticket])
+
+
+def asyncfeded(run, settings):
+    """gamma = |w - w_base| / |D_i|; w += lam / (gamma + eps) D_i; then K_i += floor((gamma_target - gamma) kappa)."""
+    steps = {}
+    run.work_of = lambda c: replace(run.works[c], steps=steps.get(c, run.works[c].steps))
+    for event in run.events():
+        if event.kind != "arrived":
+            continue
+        moved, length = np.linalg.norm(run.x - run.base(event.ticket)), np.linalg.norm(run.delta(event.ticket))
+        gamma = moved / length if length else (inf if moved else 0.0)
+        run.publish(run.x + settings["server_lr"] / (gamma + settings["eps"]) * run.delta(event.ticket), [event.ticket])
+        more = max((settings["gamma_target"] - gamma) * settings["step_gain"], -1e9)
+        k = run.tickets[event.ticket].work.steps + floor(more)
+        steps[event.client] = min(max(1, k), settings["max_steps"] or inf)
+
+
+def fedfa(run, settings):
+    """The arriving model takes the place of the oldest in a queue of K; w = mean of the queue, which begins as K w_0."""
+    queue = [run.x] * settings["queue_size"]
+    for event in run.events():
+        if event.kind == "arrived":
+            queue = [*queue[1:], run.result(event.ticket)]
+            run.publish(sum(queue) / len(queue), [event.ticket])
+
+
+def port(run, settings):
+    """Every K: w += sum p_i D_i, p_i ~ n_i [a (cos(D_i, w - w_base) + 1) / 2 + b S / (tau_i + S)], sum p_i = 1.
+
+    The cosine of a fresh update is 1. A merge that would leave a ticket more than S versions old waits; or such tickets
+    are cancelled; or nothing is done about them.
+    """
+    size, bound, buffer = settings["buffer_size"], settings["staleness_bound"], []
+
+    def factor(ticket):
+        d, moved = run.delta(ticket), run.x - run.base(ticket)
+        cos = d @ moved / (np.linalg.norm(d) * np.linalg.norm(moved)) if run.tau(ticket) else 1.0
+        fresh = bound / (run.tau(ticket) + bound)
+        both = settings["similarity_weight"] * (cos + 1) / 2 + settings["staleness_weight"] * fresh
+        return run.samples_of(ticket) * both
+
+    for event in run.events():
+        if event.kind == "arrived":
+            buffer.append(event.ticket)
+        late = [t for t in run.out if run.tau(t) + 1 > bound]
+        if len(buffer) < size or (late and settings["when_late"] == "wait"):
+            continue
+        p = {t: factor(t) for t in buffer}
+        run.publish(run.x + sum(p[t] * run.delta(t) for t in buffer) / sum(p.values()), buffer)
+        buffer = []
+        if settings["when_late"] == "restart":
+            for ticket in late:
+                run.cancel(ticket)
+
+
+def fedasmu(run, settings):
+    """w = (1 - a) w + a w_i, a = mu xi / (1 + mu xi), xi = lam / (sqrt(t) (tau + 1)^sigma) + iota, t from 1."""
+    for event in run.events():
+        if event.kind == "arrived":
+            t, tau = run.version + 1, run.tau(event.ticket)
+            xi = settings["scale"] / (sqrt(t) * (tau + 1) ** settings["power"]) + settings["offset"]
+            a = settings["mixing"] * xi / (1 + settings["mixing"] * xi)
+            run.publish((1 - a) * run.x + a * run.result(event.ticket), [event.ticket])

@@ -253,6 +253,29 @@ CASES: dict[str, Case] = {
         time_optimal.ringmaster,
         lambda rng, w: {"staleness_threshold": int(rng.integers(1, 5)), "stops": bool(rng.integers(2))},
     ),
+    "ringmaster_without_stops": Case(
+        time_optimal.ringmaster, lambda rng, w: {"staleness_threshold": int(rng.integers(1, 5))}
+    ),
+    "rennala": Case(
+        time_optimal.rennala,
+        lambda rng, w: {"changes_per_step": int(rng.integers(1, 8)), "server_lr": float(rng.uniform(0.1, 1))},
+    ),
+    "malenia": Case(
+        time_optimal.malenia,
+        lambda rng, w: {"changes_per_step": int(rng.integers(1, 15)), "server_lr": float(rng.uniform(0.1, 1))},
+    ),
+    "ringleader": Case(time_optimal.ringleader, lambda rng, w: {"server_lr": float(rng.uniform(0.1, 1))}),
+    "mindflayer": Case(
+        time_optimal.mindflayer,
+        lambda rng, w: {
+            "server_lr": float(rng.uniform(0.1, 1)),
+            "trials": one_of(rng, 1, 2, tuple(int(b) for b in rng.integers(1, 4, w.num_clients))),
+            "cut_off": one_of(rng, None, None, float("inf"), 2.0, tuple(rng.uniform(0.5, 4, w.num_clients).tolist())),
+            "finish_probability": one_of(rng, None, None, 0.7),
+            "slack": float(rng.uniform(0.8, 2)),
+            "warm_up": int(rng.integers(1, 3)),
+        },
+    ),
     # semi-synchronous
     "fedcompass": Case(
         semi_synchronous.fedcompass,

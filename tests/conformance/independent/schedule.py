@@ -122,7 +122,8 @@ class Run:
         # What an algorithm may set, for the tickets that leave from then on:
         self.correction: Callable[[int], np.ndarray] | None = None
         self.work_of: Callable[[int], Work] = lambda client: self.works[client]
-        self.start_from: Callable[[int], np.ndarray] = lambda client: self.x
+        self.base_for: Callable[[int], int] = lambda client: self.version
+        self.start_from: Callable[[int], np.ndarray] = lambda client: self.versions[self.base_for(client)]
         self._events, self._predicted = events, None
         self.broken: list[str] = []
 
@@ -218,7 +219,7 @@ class Run:
     def _send(self, ticket: int, client: int) -> None:
         base = np.array(self.start_from(client), float)
         correction = None if self.correction is None else np.array(self.correction(client), float)
-        sent = Ticket(ticket, client, self.version, base, self.work_of(client), correction, self.now)
+        sent = Ticket(ticket, client, self.base_for(client), base, self.work_of(client), correction, self.now)
         self.tickets[ticket] = self.out[ticket] = sent
 
     def _check_prediction(self, number: int, event: Event) -> None:

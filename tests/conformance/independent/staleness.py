@@ -131,7 +131,7 @@ def asyncfeded(run, settings):
 
 
 def fedfa(run, settings):
-    """The arriving model takes the place of the oldest in a queue of K; w = mean of the queue, which begins as K w_0."""
+    """The arriving model takes the place of the oldest in a queue of K, which begins as K times w_0; w = its mean."""
     queue = [run.x] * settings["queue_size"]
     for event in run.events():
         if event.kind == "arrived":

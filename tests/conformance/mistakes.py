@@ -130,8 +130,8 @@ MISTAKES = [
         "staleness counted from 1, seen by the law alone",
         SHEET,
         "core.server:Server._dispatch",
-        "Dispatch(ticket, client, self.version, work, memory)",
-        "Dispatch(ticket, client, max(0, self.version - 1), work, memory)",
+        "self.version if action.base_version is None",
+        "max(0, self.version - 1) if action.base_version is None",
         "law: test_ages_sum_to_the_number_of_others_out_times_the_versions[fedasync]",
     ),
     Mistake(

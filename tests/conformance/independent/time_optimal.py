@@ -47,9 +47,9 @@ def stop_all(run):
 
 
 def malenia(run, settings):
-    """Until the harmonic mean of the counts B_i exceeds S/n; then w += (1/n) sum_i (1/B_i) sum_j D_ij, and all begin anew.
+    """Until the harmonic mean of the counts B_i exceeds S/n; then w += (1/n) sum_i (1/B_i) sum_j D_ij.
 
-    n counts the clients that are here; the changes of one that leaves are dropped.
+    All begin anew with a step. n counts the clients that are here; the changes of one that leaves are dropped.
     """
     batches = {}
     for event in run.events():
@@ -71,7 +71,7 @@ def malenia(run, settings):
             and 1 / (sum(1 / len(b) for b in batches.values()) / n) > (settings["changes_per_step"] / n)
         ):
             step = sum(sum(run.delta(t) for t in b) / len(b) for b in batches.values()) / n
-            run.publish(run.x + settings["server_lr"] * step, sum(batches.values(), []))
+            run.publish(run.x + settings["server_lr"] * step, [t for batch in batches.values() for t in batch])
             batches = {}
             begin += stop_all(run)
         run.predict(begin, ordered=False)
@@ -114,7 +114,7 @@ def ringleader(run, settings):
                 for ticket in [t for t in run.out if run.client_of(t) == client]:
                     run.cancel(ticket)
                 table, waiting, to_step = waiting, {}, set(run.here) - {client}
-                step(sum(table.values(), []))
+                step([t for batch in table.values() for t in batch])
                 next_base.pop(client, None)
                 run.predict([client])
         elif event.kind == "arrived":
@@ -132,12 +132,12 @@ def ringleader(run, settings):
                 next_base[client] = base
                 continue
             table, waiting, to_step = waiting, {}, set(run.here) - {client}
-            step(sum(table.values(), []))
+            step([t for batch in table.values() for t in batch])
             next_base.pop(client, None)
 
 
 def mindflayer(run, settings):
-    """Client i makes B_i trials at w^k, each cut off at t_i; w += (1/B) sum of the finished, B = sum p_i B_i expected."""
+    """Client i makes B_i trials at w^k, each cut off at t_i; w += (1/B) sum of the finished, B = sum p_i B_i."""
 
     def of(value, client):
         return value[min(client, len(value) - 1)] if isinstance(value, list | tuple) else value
@@ -185,7 +185,7 @@ def mindflayer(run, settings):
                 begin = [client] if left[client] else []
         trying = [c for c in left if left[c] and c in run.here]
         if event.kind != "start" and not trying:
-            tickets = sum(held.values(), [])
+            tickets = [t for batch in held.values() for t in batch]
             if tickets:
                 step = sum(run.delta(t) for t in tickets) / sum(expected[c] for c in held)
                 run.publish(run.x + settings["server_lr"] * step, tickets)

@@ -15,6 +15,7 @@ from tests.conformance.independent import (
     client_tables,
     paper,
     robust,
+    selection,
     semi_synchronous,
     staleness,
     synchronous,
@@ -128,6 +129,11 @@ def _optimiser(rng: np.random.Generator, most: float, **b2: float) -> dict[str, 
         "rule.optimiser.eps": float(rng.choice([1e-3, 0.1])),
         **{f"rule.optimiser.{name}": float(rng.uniform(least, 0.99)) for name, least in b2.items()},
     }
+
+
+def _without_chance(rng: np.random.Generator) -> dict[str, Any]:
+    """Mostly, clients are chosen by utility alone."""
+    return {"sampler.exploration": 0.0, "sampler.least_exploration": 0.0} if rng.random() < 0.7 else {}
 
 
 CASES: dict[str, Case] = {
@@ -289,6 +295,41 @@ CASES: dict[str, Case] = {
             "discount": discount(rng),
         },
         world={"per_step": True},
+    ),
+    # selection and fairness
+    "qfair": Case(
+        selection.qfair,
+        lambda rng, w: {
+            "rule.q": float(rng.uniform(0, 3)),
+            "rule.smoothness": one_of(rng, None, float(rng.uniform(1, 5))),
+        },
+    ),
+    "oort": Case(
+        selection.oort,
+        lambda rng, w: (
+            {"weighting": one_of(rng, "samples", "equal")}
+            | _without_chance(rng)
+            | ({"sampler.cut_off": one_of(rng, 1.0, 0.8), "sampler.preferred": 1.0} if rng.random() < 0.7 else {})
+        ),
+    ),
+    "pisces": Case(
+        selection.pisces,
+        lambda rng, w: (
+            {
+                "staleness_bound": int(rng.integers(1, 5)),
+                "server_lr": float(rng.uniform(0.1, 1)),
+                "discount": discount(rng),
+                "sampler.staleness_power": float(rng.uniform(0, 2)),
+            }
+            | _without_chance(rng)
+        ),
+    ),
+    "power_of_choice": Case(
+        selection.power_of_choice, lambda rng, w: {"sampler.candidates": one_of(rng, w.num_clients, w.tickets)}
+    ),
+    "minimum_participation": Case(
+        selection.minimum_participation,
+        lambda rng, w: {"buffer_size": int(rng.integers(1, 4)), "sampler.gap": one_of(rng, 0.0, 0.5, 2.0)},
     ),
     # robust
     "aflguard": Case(

@@ -73,6 +73,7 @@ class Account:
 
 
 OTHER_NUMBERS_OUT = {
+    "pisces": "merges come at times, with all C tickets out, or on arrival, with C - 1",
     "port": "while a merge waits for late clients, those whose reports wait get nothing to do",
     "ringleader": "reports wait for the next table, and tickets may leave with an older model; all clients are at work",
 }

@@ -124,7 +124,7 @@ class Run:
         self.work_of: Callable[[int], Work] = lambda client: self.works[client]
         self.base_for: Callable[[int], int] = lambda client: self.version
         self.start_from: Callable[[int], np.ndarray] = lambda client: self.versions[self.base_for(client)]
-        self._events, self._predicted = events, None
+        self._events, self._predicted, self._limits = events, None, None
         self.broken: list[str] = []
 
     # ---- the model and its versions ----
@@ -194,11 +194,18 @@ class Run:
         """The tickets that leave after this event go to these clients, in this order or in any."""
         self._predicted = (list(clients), ordered)
 
+    def limit(self, must: set[int] | None = None, may: set[int] | None = None) -> None:
+        """The tickets that leave after this event go to all of `must`, and to nobody outside of `may`."""
+        self._limits = (must or set(), may)
+
+    def idle(self) -> set[int]:
+        return self.here - self.busy()
+
     # ---- the events ----
 
     def events(self) -> Iterator[Event]:
         for number, event in enumerate(self._events):
-            self.now, self._predicted = event.time, None
+            self.now, self._predicted, self._limits = event.time, None, None
             self.decided.append(Decided())
             if event.kind == "joined":
                 self.here.add(event.client)
@@ -223,6 +230,10 @@ class Run:
         self.tickets[ticket] = self.out[ticket] = sent
 
     def _check_prediction(self, number: int, event: Event) -> None:
+        if self._limits is not None:
+            (must, may), got = self._limits, {client for _, client in event.sent}
+            if not must <= got or (may is not None and not got <= may):
+                self.broken.append(f"event {number}: tickets went to {got}; must {must}, may {may}")
         if self._predicted is None:
             return
         wanted, ordered = self._predicted

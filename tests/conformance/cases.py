@@ -136,6 +136,14 @@ def _without_chance(rng: np.random.Generator) -> dict[str, Any]:
     return {"sampler.exploration": 0.0, "sampler.least_exploration": 0.0} if rng.random() < 0.7 else {}
 
 
+def _asgrad(rng: np.random.Generator, world: Any) -> dict[str, Any]:
+    return {"server_lr": float(rng.uniform(0.1, 1)), "wait_for": int(rng.integers(1, world.tickets + 1))}
+
+
+def _ace(rng: np.random.Generator, world: Any) -> dict[str, Any]:
+    return {"server_lr": float(rng.uniform(0.05, 0.5))} if rng.random() < 0.5 else {}
+
+
 CASES: dict[str, Case] = {
     # the paper's
     "afl": Case(paper.afl, _afl("latest")),
@@ -149,6 +157,10 @@ CASES: dict[str, Case] = {
     "sync": Case(synchronous.fedavg),
     "fedprox": Case(synchronous.fedavg),
     "cyclic": Case(synchronous.cyclic),
+    "cyclic_participation": Case(
+        synchronous.in_turns, lambda rng, w: {"sampler.order": one_of(rng, "numbered", "shuffled")}
+    ),
+    "random_reshuffling": Case(synchronous.in_turns),
     "fednova": Case(
         synchronous.fednova,
         lambda rng, w: {"weighting": one_of(rng, "samples", "equal")},
@@ -245,7 +257,14 @@ CASES: dict[str, Case] = {
             "sampler": sampler(rng),
         },
     ),
+    "asgrad_pure": Case(staleness.asgrad, _asgrad),
+    "asgrad_random": Case(staleness.asgrad, _asgrad),
+    "asgrad_shuffled": Case(staleness.asgrad, _asgrad),
     # client tables
+    "fedvarp": Case(client_tables.fedvarp),
+    "mifa": Case(client_tables.mifa),
+    "ace": Case(client_tables.ace, _ace),
+    "aced": Case(client_tables.ace, lambda rng, w: _ace(rng, w) | {"rule.max_age": int(rng.integers(0, 8))}),
     "ca2fl": Case(
         client_tables.ca2fl,
         lambda rng, w: {

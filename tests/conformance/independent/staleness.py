@@ -176,3 +176,33 @@ def fedasmu(run, settings):
             xi = settings["scale"] / (sqrt(t) * (tau + 1) ** settings["power"]) + settings["offset"]
             a = settings["mixing"] * xi / (1 + settings["mixing"] * xi)
             run.publish((1 - a) * run.x + a * run.result(event.ticket), [event.ticket])
+
+
+def asgrad(run, settings):
+    """Every b reports: w += mean of their changes; then b workers are assigned w, who queue it if they are busy.
+
+    Pure: those that have just reported. Shuffled: the next of a permutation of all n, drawn anew every n assignments.
+    """
+    buffer, assigned, steady = [], [], True
+    for event in run.events():
+        steady = steady and event.kind not in ("joined", "left")
+        if event.kind == "arrived":
+            buffer.append(event.ticket)
+        # If nobody is at work, and nobody can take the place of who left, what there is is merged.
+        others = run.here - {run.client_of(t) for t in buffer} if settings["order"] == "pure" else run.here
+        nobody = not run.out and event.kind != "lost" and not (event.gone and others)
+        together = len(buffer) == settings["wait_for"] or nobody
+        if buffer and together:
+            step = sum(run.delta(t) for t in buffer) / len(buffer)
+            run.publish(run.x + settings["server_lr"] * step, buffer)
+            if settings["order"] == "pure" and event.kind == "arrived" and steady:
+                run.predict([run.client_of(t) for t in buffer])
+            buffer = []
+        elif event.kind == "arrived":
+            run.predict([])
+        assigned += [client for _, client in event.sent]
+    cycle = len(run.here)
+    if settings["order"] == "shuffled" and steady:
+        for begin in range(0, len(assigned) - cycle + 1, cycle):
+            if set(assigned[begin : begin + cycle]) != run.here:
+                run.broken.append(f"assignments {begin} to {begin + cycle - 1} are no permutation: {assigned}")

@@ -74,3 +74,21 @@ def server_optimiser(run, settings):
         m_hat = m / (1 - o["b1"] ** rounds) if corrected else m
         v_hat = v / (1 - o["b2"] ** rounds) if corrected else v
         run.publish(run.x + o["lr"] * m_hat / (np.sqrt(v_hat) + o["eps"]), cohort)
+
+
+def in_turns(run, settings):
+    """FedAvg's mean of cohorts that come in turns: by number, in one shuffled order, or in a fresh order each cycle."""
+    n = len(run.here)
+    fedavg(run, settings)
+    if any(event.kind in ("joined", "left") for event in run._events):
+        return  # the order of who stays is not touched, but where newcomers come in is a matter of taste
+    asked, order = [ticket.client for ticket in run.tickets.values()], sorted(run.here)
+    kind = settings["sampler"]
+    if kind["kind"] == "fixed_cycle":
+        wanted = [order[place % n] if kind["order"] == "numbered" else asked[place % n] for place in range(len(asked))]
+        if asked != wanted:
+            run.broken.append(f"the order is {asked}, not {wanted}")
+    elif n % settings["cohort_size"] == 0:
+        for begin in range(0, len(asked) - n + 1, n):
+            if len(set(asked[begin : begin + n])) != n:
+                run.broken.append(f"tickets {begin} to {begin + n - 1} are no permutation: {asked}")

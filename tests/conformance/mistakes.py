@@ -130,8 +130,8 @@ MISTAKES = [
         "staleness counted from 1, seen by the law alone",
         SHEET,
         "core.server:Server._dispatch",
-        "self.version if action.base_version is None",
-        "max(0, self.version - 1) if action.base_version is None",
+        "ticket, version = self.next_ticket, self.version",
+        "ticket, version = self.next_ticket, max(0, self.version - 1)",
         "law: test_ages_sum_to_the_number_of_others_out_times_the_versions[fedasync]",
     ),
     Mistake(

@@ -46,10 +46,10 @@ def mifa(run, settings):
 
 
 def ace(run, settings):
-    """No step until everybody was asked once and those tickets are back or lost; then one with the mean of their changes.
+    """No step until everybody was asked once and those tickets are back or lost; then one with their changes' mean.
 
-    After that on each arrival h_i = D_i, w += eta h, h the mean of all h_i; ACED leaves out those made from a model more
-    than T versions old.
+    After that on each arrival h_i = D_i, w += eta h, h the mean of all h_i; ACED leaves out those that were made from a
+    model more than T versions old.
     """
     kept, born, held, warm, limit = {}, {}, [], False, settings["rule"].get("max_age", inf)
     unasked = sorted(run.here)

@@ -144,6 +144,18 @@ def _ace(rng: np.random.Generator, world: Any) -> dict[str, Any]:
     return {"server_lr": float(rng.uniform(0.05, 0.5))} if rng.random() < 0.5 else {}
 
 
+def _over_selection(rng: np.random.Generator, world: Any) -> dict[str, Any]:
+    size = int(rng.integers(1, world.num_clients + 1))
+    return {
+        "cohort_size": size,
+        "over_selection": float(rng.uniform(0, world.num_clients / size - 1)),
+        "fewest_reports": int(rng.integers(1, size + 1)),
+        "when_short": one_of(rng, "wait", "abandon"),
+        "weighting": one_of(rng, "samples", "equal"),
+        **({"deadline": float(rng.uniform(0.5, 3))} if rng.random() < 0.7 else {}),
+    }
+
+
 CASES: dict[str, Case] = {
     # the paper's
     "afl": Case(paper.afl, _afl("latest")),
@@ -314,6 +326,16 @@ CASES: dict[str, Case] = {
             "discount": discount(rng),
         },
         world={"per_step": True},
+    ),
+    "over_selection": Case(semi_synchronous.over_selection, _over_selection),
+    "periodic": Case(
+        semi_synchronous.periodic,
+        lambda rng, w: {
+            "server_lr": float(rng.uniform(0.1, 1)),
+            "discount": discount(rng),
+            "restart": one_of(rng, "at_merge", "at_once"),
+            **({"period": float(rng.uniform(0.3, 4))} if rng.random() < 0.6 else {}),
+        },
     ),
     # selection and fairness
     "qfair": Case(

@@ -1,7 +1,7 @@
 """Algorithms that wait for some."""
 
 from dataclasses import replace
-from math import floor
+from math import floor, inf
 
 from .discounts import s
 
@@ -95,3 +95,64 @@ def fedcompass(run, settings):
             place(client)
         run.predict(waiting)
         waiting = []
+
+
+def over_selection(run, settings):
+    """More clients are asked than needed; w = sum n_i w_i / sum n_i over the first K, or those there at the deadline.
+
+    What is still out is cancelled. With too few at the deadline, the round goes on until there are enough, or ends with
+    what arrived dropped.
+    """
+    needed, fewest, deadline = settings["cohort_size"], settings["fewest_reports"], settings.get("deadline", inf)
+    reports, began, overdue = [], 0.0, False
+
+    def close(merge):
+        nonlocal reports, overdue
+        if merge:
+            counts = [run.samples_of(t) if settings["weighting"] == "samples" else 1 for t in reports]
+            x = sum(n * run.result(t) for n, t in zip(counts, reports, strict=True)) / sum(counts)
+            run.publish(x, reports)
+        else:
+            for ticket in reports:
+                run.drop(ticket)
+        for ticket in list(run.out):
+            run.cancel(ticket)
+        reports, overdue = [], False
+
+    for event in run.events():
+        if event.kind == "arrived":
+            reports.append(event.ticket)
+            if len(reports) == needed or (overdue and len(reports) >= fewest) or not run.out:
+                if len(reports) >= fewest:
+                    close(merge=True)
+        elif event.kind == "woken" and abs(run.now - began - deadline) < 1e-9:
+            if len(reports) >= fewest:
+                close(merge=True)
+            elif settings["when_short"] == "abandon":
+                close(merge=False)
+            else:
+                overdue = True
+        elif event.kind in ("lost", "left") and not run.out and len(reports) >= fewest:
+            close(merge=True)
+        if event.sent and not run.out and not reports:
+            began = run.now
+
+
+def periodic(run, settings):
+    """At each multiple of T at which k > 0 reports have arrived: w += (eta / k) sum s(tau_i) (w_i - w_base,i).
+
+    T left out is the mean duration of the first reports, as many as there are tickets, which are merged together.
+    """
+    period, origin, buffer, over, durations = settings.get("period"), 0.0, [], 0, []
+    for event in run.events():
+        if event.kind == "arrived":
+            buffer.append(event.ticket)
+            durations.append(event.duration)
+        first = period is None and durations and (len(durations) == settings["concurrency"] or not run.out)
+        if first:
+            period, origin = sum(durations) / len(durations), run.now
+        due = event.kind == "woken" and period is not None and run.now - origin >= (over + 1) * period * (1 - 1e-12)
+        if buffer and (first or due):
+            step = sum(s(settings["discount"], run.tau(t)) * run.delta(t) for t in buffer) / len(buffer)
+            run.publish(run.x + settings["server_lr"] * step, buffer)
+            buffer, over = [], floor((run.now - origin) / period * (1 + 1e-12))

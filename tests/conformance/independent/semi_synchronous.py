@@ -122,9 +122,8 @@ def over_selection(run, settings):
     for event in run.events():
         if event.kind == "arrived":
             reports.append(event.ticket)
-            if len(reports) == needed or (overdue and len(reports) >= fewest) or not run.out:
-                if len(reports) >= fewest:
-                    close(merge=True)
+            if len(reports) == needed or (len(reports) >= fewest and (overdue or not run.out)):
+                close(merge=True)
         elif event.kind == "woken" and abs(run.now - began - deadline) < 1e-9:
             if len(reports) >= fewest:
                 close(merge=True)
@@ -148,7 +147,10 @@ def periodic(run, settings):
         if event.kind == "arrived":
             buffer.append(event.ticket)
             durations.append(event.duration)
-        first = period is None and durations and (len(durations) == settings["concurrency"] or not run.out)
+        # What is lost is replaced; if nobody is at work and nobody can be, there is nothing to wait for.
+        others = run.here - {run.client_of(t) for t in buffer}
+        nobody = not run.out and event.kind != "lost" and not (event.gone and others)
+        first = period is None and durations and (len(durations) == settings["concurrency"] or nobody)
         if first:
             period, origin = sum(durations) / len(durations), run.now
         due = event.kind == "woken" and period is not None and run.now - origin >= (over + 1) * period * (1 - 1e-12)

@@ -11,6 +11,7 @@ from rich.markup import escape
 from asyncfed.cli import (
     advise_commands,
     arena_commands,
+    delay_commands,
     journal_commands,
     list_commands,
     predict_commands,
@@ -58,6 +59,7 @@ for command in (
     study_commands.reproduce,
     list_commands.presets,
     list_commands.card,
+    delay_commands.delays,
 ):
     app.command(epilog=help_text() if command in NAMING else None)(command)
 app.command("list")(list_commands.list_names)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from textwrap import wrap
 from typing import Any
@@ -10,6 +11,7 @@ import numpy as np
 from matplotlib import rc_context
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
@@ -100,16 +102,22 @@ def _write_note(axes: Axes, x_label: str, lines: list[str]) -> None:
 def _scale(axes: Axes, panel: Panel) -> None:
     if panel.x_log:
         axes.set_xscale("log")
+        _label_few_decades(axes.xaxis, [value for series in panel.series for value in series.x if value > 0])
     elif all(value == int(value) for series in panel.series for value in series.x):
         axes.xaxis.set_major_locator(MaxNLocator(nbins=7, integer=True))
     limits = y_axis_range(panel)
     if limits:
         axes.set_yscale("log")
         axes.set_ylim(*limits)
-        axes.yaxis.set_minor_formatter(NullFormatter())
-        if limits[1] / limits[0] < FEW_DECADES:
-            axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-            axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        _label_few_decades(axes.yaxis, limits)
+
+
+def _label_few_decades(axis: Axis, values: Sequence[float]) -> None:
+    """1, 2, 5, 10 on a logarithmic axis that has too few powers of ten to be read by them alone."""
+    axis.set_minor_formatter(NullFormatter())
+    if values and max(values) / min(values) < FEW_DECADES:
+        axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
 
 
 def _draw_line(axes: Axes, series: Series, style: SeriesStyle) -> None:

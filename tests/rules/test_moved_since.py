@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from asyncfed.core.errors import ConfigError
 from asyncfed.core.types import Merge, Work
 from asyncfed.rules import Arrival, Mean, MovedSince, RuleRun
 
@@ -45,3 +46,9 @@ def test_merging_is_left_to_the_wrapped_rule():
     models = [RuleRun(rule, x, 3).step(x, [update], Merge((0,), (0.5,)), 0)[0] for rule in (Mean(), MovedSince())]
     assert models[0].tobytes() == models[1].tobytes()
     assert models[0].tolist() == pytest.approx([1.25, 2.125])
+
+
+def test_clients_that_never_download_are_refused():
+    with pytest.raises(ConfigError, match=r"work\.start is own, which the rule MovedSince cannot be used with"):
+        MovedSince().check(Work(start="own"))
+    MovedSince().check(Work())

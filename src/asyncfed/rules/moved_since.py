@@ -7,10 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from asyncfed.core.record import Config
-from asyncfed.core.types import Merge
+from asyncfed.core.types import Merge, Work
 from asyncfed.registry import register
 from asyncfed.rules.mean import Mean
 from asyncfed.rules.protocol import Arrays, Arrival, Probe, ServerRule
+from asyncfed.rules.work_checks import refuse_settings
 from asyncfed.rules.wrapping import WrappingRule, with_prefix, without_prefix
 
 
@@ -32,6 +33,11 @@ class MovedSince(WrappingRule, Config, tag_field="kind", tag="moved_since"):
     """
 
     rule: ServerRule = Mean()
+
+    def check(self, work: Work) -> None:
+        """Clients have to start from the server's model."""
+        refuse_settings("MovedSince", work, start="it measures what the server's model moved since the start")
+        self.rule.check(work)
 
     def measure(self, memory: Arrays, params: np.ndarray, arrival: Arrival, probe: Probe) -> dict[str, float]:
         """The two lengths and the cosine."""

@@ -16,7 +16,11 @@ def shipped(name):
 SETTINGS = {"noised": {"clip": 0.5, "multiplier": 1.0, "divisor": 3}}
 """Rules that have settings without a default value."""
 
-WORKS = {"noised": Work(uplink=(Clip(norm=0.5),)), "qfair": Work(start_loss=True)}
+WORKS = {
+    "feddyn": Work(proximal=0.1),
+    "noised": Work(uplink=(Clip(norm=0.5),)),
+    "qfair": Work(start_loss=True),
+}
 """Rules that want a work of their own."""
 
 

@@ -12,19 +12,23 @@ import pytest
 from asyncfed.core.random import Stream, purpose_key
 from asyncfed.core.types import Merge, Work
 from asyncfed.rules import CA2FL, Arrival, DcAsgd, Fadas, FedNova, LastModels, QFair, RuleRun, Scaffold
+from asyncfed.rules.aso_fed import AsoFed
 from asyncfed.rules.batch_table import BatchTable
+from asyncfed.rules.feddyn import FedDyn
 from asyncfed.rules.table_mean import TableMean
 
 FOLDER = Path(__file__).parent.parent / "golden" / "rules"
 NUM_CLIENTS, NUM_PARAMS, MERGES = 5, 3, 25
 
 CASES = {
+    "aso_fed": AsoFed(),
     "batch_table": BatchTable(),
     "ca2fl": CA2FL(),
     "dc_asgd": DcAsgd(compensation=0.3),
     "dc_asgd_adaptive": DcAsgd(adaptive=True),
     "fadas": Fadas(staleness_threshold=1),
     "fadas_paper": Fadas(staleness_threshold=1, reading="paper", lr=0.6),
+    "feddyn": FedDyn(),
     "fednova": FedNova(),
     "last_models": LastModels(queue_size=4),
     "qfair": QFair(q=2.0),
@@ -33,11 +37,14 @@ CASES = {
     "table_mean_max_age": TableMean(max_age=3),
 }
 
+PROXIMAL = {"feddyn": 2.0}
+"""Rules that need a proximal term."""
+
 
 @pytest.mark.parametrize("name", CASES)
 def test_models_are_the_recorded_ones(name, request):
     path = FOLDER / f"{name}.json"
-    lines = merged(CASES[name])
+    lines = merged(CASES[name], PROXIMAL.get(name, 0.0))
     if request.config.getoption("--regenerate-golden"):
         path.write_text("[\n" + ",\n".join(map(json.dumps, lines)) + "\n]\n")
     recorded = json.loads(path.read_text())
@@ -51,7 +58,7 @@ def test_nothing_is_recorded_that_is_not_checked():
     assert {path.stem for path in FOLDER.glob("*.json")} == set(CASES)
 
 
-def merged(rule):
+def merged(rule, proximal):
     """One line per merge: whose updates, and the model after it. Clients pull towards points of their own."""
     chance = Stream(purpose_key(1, "golden arrivals"))
     params = np.zeros(NUM_PARAMS)
@@ -66,7 +73,7 @@ def merged(rule):
             out.pop(chance.below(len(out))) for _ in range(1 + chance.below(3))
         ):
             steps = 1 + chance.below(6)
-            work = Work(batch_size=4, learning_rate=0.1, decay=0.5, steps=steps)
+            work = Work(batch_size=4, learning_rate=0.1, decay=0.5, steps=steps, proximal=proximal)
             model = start
             for step in range(steps):  # 10 samples make three steps an epoch
                 noise = np.array([chance.unit() - 0.5 for _ in range(NUM_PARAMS)])

@@ -3,11 +3,13 @@
 from asyncfed.rules.adagrad import Adagrad
 from asyncfed.rules.adam import Adam
 from asyncfed.rules.amsgrad import Amsgrad
+from asyncfed.rules.aso_fed import AsoFed
 from asyncfed.rules.batch_table import BatchTable
 from asyncfed.rules.ca2fl import CA2FL
 from asyncfed.rules.clipped import Clipped
 from asyncfed.rules.dc_asgd import DcAsgd
 from asyncfed.rules.fadas import Fadas
+from asyncfed.rules.feddyn import FedDyn
 from asyncfed.rules.fednova import FedNova
 from asyncfed.rules.last_models import LastModels
 from asyncfed.rules.mean import Mean
@@ -32,10 +34,12 @@ __all__ = [
     "Adam",
     "Amsgrad",
     "Arrival",
+    "AsoFed",
     "BatchTable",
     "Clipped",
     "DcAsgd",
     "Fadas",
+    "FedDyn",
     "FedNova",
     "LastModels",
     "Mean",

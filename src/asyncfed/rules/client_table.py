@@ -79,6 +79,11 @@ class ClientTable:
         """The mean over the clients that have a row, a new array of float64; 0 if none has."""
         return self.sum() / self.num_rows if self.num_rows else np.zeros_like(self.sum())
 
+    def has_row(self, client: int) -> bool:
+        """Whether a vector was put for this client, and not forgotten."""
+        row_of = self._memory[self._row_of]
+        return client < row_of.size and bool(row_of[client] >= 0)
+
     def row(self, client: int) -> np.ndarray:
         """The client's vector, 0 if it has none. It is part of the table: copy it before the next put."""
         rows, row_of = self._memory[self._rows], self._memory[self._row_of]

@@ -29,7 +29,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from asyncfed.core.errors import ConfigError
 from asyncfed.core.record import Config
 from asyncfed.core.types import Work
 from asyncfed.registry import register
@@ -39,7 +38,7 @@ from asyncfed.rules.mean import Mean
 from asyncfed.rules.preparing import PreparingRule
 from asyncfed.rules.protocol import Arrays, Arrival, ServerRule
 from asyncfed.rules.work_checks import refuse_settings
-from asyncfed.rules.wrapping import without_prefix
+from asyncfed.rules.wrapping import refuse_second_sender
 
 
 @register("rule")
@@ -75,11 +74,7 @@ class Scaffold(PreparingRule, Config, tag_field="kind", tag="scaffold"):
     def init(self, params: np.ndarray, num_clients: int) -> Arrays:
         """All variates are 0."""
         memory = super().init(params, num_clients)
-        if self.rule.send(without_prefix(memory), 0):
-            raise ConfigError(
-                f"rule.rule is {type(self.rule).__name__}, which sends a vector to clients, as SCAFFOLD does: there is "
-                "one place for it. Use one of the two."
-            )
+        refuse_second_sender("SCAFFOLD", self.rule, memory)
         return {**memory, **ClientTable.init("c", params, num_clients)}
 
     def send(self, memory: Arrays, client: int) -> Arrays:

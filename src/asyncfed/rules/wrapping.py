@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from asyncfed.core.errors import ConfigError
 from asyncfed.core.types import Work
 from asyncfed.rules.protocol import Arrays, Arrival, Probe, Rule, ServerRule
 
@@ -41,6 +42,21 @@ class WrappingRule(Rule):
     def measure(self, memory: Arrays, params: np.ndarray, arrival: Arrival, probe: Probe) -> dict[str, float]:
         """What the wrapped rule measures."""
         return self.rule.measure(without_prefix(memory), params, arrival, probe)
+
+
+def refuse_second_sender(name: str, rule: ServerRule, memory: Arrays) -> None:
+    """Refuse a wrapped rule that sends a vector to clients, as the rule around it does.
+
+    Args:
+        name: of the rule around it.
+        rule: the wrapped rule.
+        memory: the memory of both at the start.
+    """
+    if rule.send(without_prefix(memory), 0):
+        raise ConfigError(
+            f"rule.rule is {type(rule).__name__}, which sends a vector to clients, as {name} does: there is one place "
+            "for it. Use one of the two."
+        )
 
 
 def with_prefix(memory: Arrays, prefix: str = PREFIX) -> Arrays:

@@ -64,3 +64,22 @@ def test_explain_speedup_refuses_what_is_no_time(cli):
     result = cli("explain", "speedup", "--times", "10")
     assert result.code == 2
     assert 'times are "10"; give clients and seconds as 900x10' in result.err
+
+
+def test_fairness_prints_draws_and_writes_what_selections_buy_and_cost(cli, tmp_path):
+    options = ["--num-clients", 6, "--rounds", 4, "--seeds", 2, "--selections", "fair,minimum", "--workers", 1]
+    result = cli("fairness", *options, "--out-dir", tmp_path)
+    assert result.code == 0
+    assert "unequal:" in result.out
+    assert "minimum" in result.out
+    assert "Bought:" in result.out
+    assert (tmp_path / "fairness.png").stat().st_size > 10_000
+    assert (tmp_path / "fairness.csv").read_text().startswith("selection,seed,verdict,time_to_target")
+    assert '"baseline": "uniform"' in (tmp_path / "fairness.json").read_text()
+
+
+def test_fairness_refuses_a_selection_that_does_not_exist(cli, tmp_path):
+    result = cli("fairness", "--selections", "ort", "--workers", 1, "--out-dir", tmp_path / "f")
+    assert result.code == 2
+    assert 'no selection "ort". Did you mean "oort"' in result.err
+    assert not (tmp_path / "f").exists()

@@ -16,6 +16,7 @@ from asyncfed.presets import (
     strategy_like,
     strategy_named,
     svm,
+    unequal,
 )
 from asyncfed.rules import Scaffold
 from asyncfed.strategies import (
@@ -171,3 +172,17 @@ def test_an_unknown_name_is_refused_with_the_nearest(call, words):
 def test_delays_by_name_can_be_bound(name):
     timing = delays_named(name).bind(5, 0).timing(1, 2, WORK, 10)
     assert timing.compute > 0
+
+
+def test_unequal_clients_differ_in_data_and_speed():
+    experiment = unequal(rounds=2)
+    problem = experiment.problem()
+    common = problem.optimum()
+    for client in range(problem.num_clients):
+        own = problem.client_optimum(client)
+        assert problem.client_loss(own, client) < 0.1 * problem.client_loss(common, client)
+    assert experiment.strategy.concurrency == 10
+    with pytest.raises(ConfigError, match="--reading is about the paper's experiments"):
+        unequal(reading="text")
+    with pytest.raises(ConfigError, match="fraction is 0"):
+        unequal(fraction=0.0)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from asyncfed.analysis.comparison_runs import Outcome, Watcher, do_tasks, plan_tasks, problem_memory
+from asyncfed.analysis.comparison_runs import Outcome, Watcher, do_tasks, plan_tasks, problem_memory, run_task
 from asyncfed.analysis.comparison_target import check_target, choose_metric, is_met, progress_target
 from asyncfed.analysis.protocols import Axis, Ratio, check_label
 from asyncfed.analysis.statistics import geometric_interval
@@ -190,7 +190,7 @@ def compare(
         chosen = choose_metric(_measured_names(experiment, metric), metric)
         if target is not None:
             check_target(chosen, target)
-        done = do_tasks(tasks, workers, watch)
+        done = do_tasks(tasks, workers, watch, run_task)
     finally:
         problem_memory.forget()
     runs = {label: {seed: done[label, seed] for seed in seeds} for label in strategies}

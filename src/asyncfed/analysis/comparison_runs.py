@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from asyncfed.experiment import Experiment
 from asyncfed.problems.protocol import Problem
 from asyncfed.runs.cores import usable_cores
 from asyncfed.runs.process_pool import check_portable, open_pool
+from asyncfed.runs.result import RecordedRun
 from asyncfed.runs.simulate import simulate
 from asyncfed.strategies.protocol import Strategy
 
@@ -26,6 +27,7 @@ ADVICE = (
 )
 
 Watcher = Callable[[int, int, str, int], None]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,15 +108,17 @@ def plan_tasks(experiment: Experiment, strategies: Mapping[str, Strategy], seeds
     return [Task(label, replace(experiment, strategy=s, seed=n)) for n in seeds for label, s in strategies.items()]
 
 
-def do_tasks(tasks: Sequence[Task], workers: int | None, watch: Watcher | None) -> Mapping[tuple[str, int], Outcome]:
-    """Do the runs; their outcomes by strategy and seed."""
+def do_tasks(
+    tasks: Sequence[Task], workers: int | None, watch: Watcher | None, run: Callable[[Task], T]
+) -> Mapping[tuple[str, int], T]:
+    """Do the runs; what `run` answers with, by strategy and seed. It is a function at the top of a module."""
     count = min(usable_cores() if workers is None else workers, len(tasks))
     if count > 1:
         for task in tasks:
             check_portable(task, str(task), "Define the strategy at the top of a module, or compare with workers=1.")
-    done: dict[tuple[str, int], Outcome] = {}
+    done: dict[tuple[str, int], T] = {}
     with open_pool(count, ADVICE) as pool:
-        jobs = {pool.submit(_outcome, task): task for task in tasks}
+        jobs = {pool.submit(run, task): task for task in tasks}
         for job in pool.finished(jobs):
             task = jobs[job]
             try:
@@ -159,10 +163,21 @@ def _what_is_learnt(e: Experiment) -> tuple[object, ...]:
 problem_memory = ProblemMemory()
 
 
-def _outcome(task: Task) -> Outcome:
+def run_task(task: Task) -> Outcome:
+    """Do one run."""
+    return outcome_of(task, simulate_task(task))
+
+
+def simulate_task(task: Task) -> RecordedRun:
+    """The run itself, on the data of its seed."""
     finished = simulate(task.experiment, problem=problem_memory.of(task.experiment), threads=1)
     if not finished.finished:
         raise KeyboardInterrupt
+    return finished
+
+
+def outcome_of(task: Task, finished: RecordedRun) -> Outcome:
+    """What a comparison keeps of a run."""
     return Outcome(
         label=task.label,
         seed=task.experiment.seed,

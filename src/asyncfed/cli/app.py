@@ -37,6 +37,7 @@ NAMING = (
     run_commands.run,
     run_commands.live,
     study_commands.compare,
+    study_commands.fairness,
     study_commands.certify,
     advise_commands.advise,
 )
@@ -53,6 +54,7 @@ for command in (
     journal_commands.replay,
     predict_commands.predict,
     study_commands.compare,
+    study_commands.fairness,
     study_commands.certify,
     advise_commands.advise,
     arena_commands.arena,

@@ -7,6 +7,7 @@ import tomllib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import Field, dataclass, fields
+from dataclasses import replace as replace_options
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, get_type_hints
@@ -90,6 +91,11 @@ class ExperimentOptions:
     settings: Annotated[
         list[str] | None, typer.Option("--set", help="Any other key: --set strategy.max_staleness=3")
     ] = None
+
+    def with_experiment(self, preset: str) -> ExperimentOptions:
+        """The same, with this preset if nothing to run was named."""
+        named = self.experiment is not None or self.data is not None
+        return self if named else replace_options(self, experiment=preset)
 
     def build(self) -> Experiment:
         """The experiment that these options describe, where no data are needed: a preset or a TOML file."""

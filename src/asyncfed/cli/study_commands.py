@@ -1,4 +1,4 @@
-"""Commands that run an experiment many times: compare, certify and reproduce."""
+"""Commands that run an experiment many times: compare, fairness, certify and reproduce."""
 
 from __future__ import annotations
 
@@ -87,6 +87,66 @@ def compare(
     if len(shown_measurements(comparison)) > 1:
         save_figure(draw_measurements(comparison), out_dir / "measurements.png")
     save_figure(draw_time_to_target(comparison, names[-1]), out_dir / "time_to_target.png")
+
+
+UNEQUAL = "unequal"
+"""The experiment of `fairness` if none is named: clients differ, and some are slow."""
+
+
+@takes_experiment()
+def fairness(
+    options: ExperimentOptions,
+    selections: Annotated[
+        str | None,
+        typer.Option(
+            help="Ways of choosing clients, separated by commas: uniform (always), fair, minimum, oort, oort_minimum, "
+            "pisces, power_of_choice, qfair.",
+            show_default="all",
+        ),
+    ] = None,
+    seeds: Annotated[int, typer.Option(help="How many seeds, counted from --seed.")] = 5,
+    seconds: Annotated[
+        float | None,
+        typer.Option(
+            help="Virtual seconds of every run.", show_default="what the experiment's budget comes to with uniform"
+        ),
+    ] = None,
+    target_loss: Annotated[float | None, typer.Option(help="The objective to reach.", show_default=PROGRESS)] = None,
+    workers: Workers = None,
+    out_dir: OutFolder = Path("runs/fairness"),
+) -> None:
+    """Say what ways of choosing clients buy, and what they cost.
+
+    The same experiment for the same virtual time: time to the target, mean and worst losses of clients, who is heard.
+    If none is named, it is the preset `unequal`, in which stragglers hold data that nobody else has.
+    """
+    from asyncfed.analysis.fairness import compare_selections
+    from asyncfed.analysis.selections import SELECTIONS
+    from asyncfed.report.export import write_json, write_table
+    from asyncfed.report.figures.fairness_figure import draw_fairness
+    from asyncfed.report.terminal.fairness_text import fairness_table, fairness_words
+    from asyncfed.report.terminal.progress import counting_bar
+
+    base, data, _ = options.with_experiment(UNEQUAL).prepare()
+    names = [name.strip() for name in selections.split(",")] if selections else list(SELECTIONS)
+    with counting_bar(console, "runs", len({"uniform", *names}) * seeds) as watch:
+        found = compare_selections(
+            base,
+            names,
+            range(base.seed, base.seed + seeds),
+            seconds=seconds,
+            target=target_loss,
+            prepared=data,
+            workers=workers,
+            watch=lambda done, total, label, number: watch(done),
+        )
+    console.print(fairness_table(found))
+    for line in fairness_words(found):
+        print_line(line)
+    save_figure(draw_fairness(found), out_dir / "fairness.png")
+    write_table(found.columns(), out_dir / "fairness.csv")
+    write_json(found.to_plain(), out_dir / "fairness.json")
+    print_line(f"numbers: {out_dir / 'fairness.csv'}, {out_dir / 'fairness.json'}")
 
 
 def _choose_target(

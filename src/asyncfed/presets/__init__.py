@@ -1,10 +1,12 @@
 """Ready-made experiments, and strategies, delays, data and problems by name."""
 
 from asyncfed.presets.named_delays import DELAYS, delays_named
+from asyncfed.presets.named_experiments import PRESETS, preset
 from asyncfed.presets.named_strategies import STRATEGIES, Rate, strategy_like, strategy_named
-from asyncfed.presets.paper_experiments import PRESETS, Reading, preset, regression, svm
+from asyncfed.presets.paper_experiments import Reading, regression, svm
 from asyncfed.presets.table_defaults import default_delays as table_delays
 from asyncfed.presets.table_experiments import BUILT_IN, PROBLEMS, PreparedTable, prepare_table, table, table_name
+from asyncfed.presets.unequal_clients import unequal
 
 __all__ = [
     "BUILT_IN",
@@ -25,4 +27,5 @@ __all__ = [
     "table",
     "table_delays",
     "table_name",
+    "unequal",
 ]

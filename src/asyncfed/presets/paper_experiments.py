@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Literal, get_args
 
 from asyncfed.core.errors import ConfigError, did_you_mean
@@ -158,23 +157,3 @@ def _paper(
         delays=published_laptop() if delays is None else delays,
         budget=Budget(rounds=rounds),
     )
-
-
-PRESETS: dict[str, tuple[str, Callable[..., Experiment]]] = {
-    "regression": ("the paper's linear regression: 10 clients, 400 rounds of 50 local epochs", regression),
-    "svm": ("the paper's linear SVM: 10 clients, 1,000 rounds of 100 local epochs", svm),
-}
-
-
-def preset(name: str) -> Callable[..., Experiment]:
-    """The function that makes a preset.
-
-    Args:
-        name: one of `PRESETS`.
-
-    Returns:
-        The function.
-    """
-    if name not in PRESETS:
-        raise ConfigError(f'There is no preset "{name}". {did_you_mean(name, PRESETS)}')
-    return PRESETS[name][1]

@@ -1,8 +1,9 @@
-"""Writing a run's tables to files other programs read: CSV or Parquet."""
+"""Writing tables and numbers to files other programs read: CSV, Parquet or JSON."""
 
 from __future__ import annotations
 
 import csv
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,15 @@ def write_table(columns: Mapping[str, Sequence[Any]], path: Path) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         writer(columns, path)
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be written ({error.strerror}). Choose another --out.") from error
+
+
+def write_json(value: Any, path: Path) -> None:
+    """Write plain values as JSON, a line for each."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(value, indent=1) + "\n")
     except OSError as error:
         raise ConfigError(f"{path} cannot be written ({error.strerror}). Choose another --out.") from error
 

@@ -19,8 +19,8 @@ gamma_target and kappa have to be tuned together: a fresh change counts lam / ep
 
 What goes wrong elsewhere: a public class of this name weighs by 1 / (t - version), which is not it.
 
-Confirmed: by the paper's abstract (the distance, and that local epochs count) and a later paper's account of it; the
-formulas rest on memory, as does that K_i counts mini-batch steps here, not epochs. Nothing was found of the paper's
+Confirmed: that staleness is this distance, and that local epochs count, by the paper's abstract and a later paper's;
+the formulas rest on memory, as does that K_i counts mini-batch steps here, not epochs. Nothing was found of the paper's
 values; ours make a fresh change count 1. The upper bound `max_steps` is ours, and off.
 """
 

@@ -11,7 +11,7 @@ import pytest
 
 from asyncfed.core.random import Stream, purpose_key
 from asyncfed.core.types import Merge, Work
-from asyncfed.rules import CA2FL, Arrival, DcAsgd, Fadas, FedNova, LastModels, QFair, RuleRun, Scaffold
+from asyncfed.rules import CA2FL, Arrival, DcAsgd, Fadas, FedNova, LastModels, QFair, RuleRun, Scaffold, TierModels
 from asyncfed.rules.aso_fed import AsoFed
 from asyncfed.rules.batch_table import BatchTable
 from asyncfed.rules.feddyn import FedDyn
@@ -35,6 +35,7 @@ CASES = {
     "scaffold": Scaffold(),
     "table_mean": TableMean(),
     "table_mean_max_age": TableMean(max_age=3),
+    "tier_models": TierModels(tiers=2),
 }
 
 PROXIMAL = {"feddyn": 2.0}

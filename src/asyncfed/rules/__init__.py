@@ -23,6 +23,7 @@ from asyncfed.rules.qfair import QFair
 from asyncfed.rules.rule_run import RuleRun
 from asyncfed.rules.scaffold import Scaffold
 from asyncfed.rules.table_mean import TableMean
+from asyncfed.rules.tier_models import TierModels
 from asyncfed.rules.trusted_distance import TrustedDistance
 from asyncfed.rules.vectors import COMBINERS, Vectors
 from asyncfed.rules.yogi import Yogi
@@ -54,6 +55,7 @@ __all__ = [
     "Scaffold",
     "ServerRule",
     "TableMean",
+    "TierModels",
     "TrustedDistance",
     "Vectors",
     "Yogi",

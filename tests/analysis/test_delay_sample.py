@@ -40,11 +40,12 @@ def test_lost_tickets_are_given_up_in_time() -> None:
 
 
 def test_the_numbers_are_those_of_the_delays() -> None:
-    independent = sample_delays(Delays(compute=LogNormal(median=1.0, sigma=0.1)), num_clients=10, tickets=400)
-    assert independent.slowest_percent() == pytest.approx(np.exp(0.2326), rel=0.05)
+    independent = sample_delays(Delays(compute=LogNormal(median=1.0, sigma=0.1)), num_clients=6, tickets=300)
+    assert independent.slowest_percent() == pytest.approx(np.exp(0.2326), rel=0.08)
     assert abs(np.median(independent.autocorrelation()[1])) < 0.1
-    assert sample_delays(stragglers(share=0.5, slowness=3.0)).between_clients() == pytest.approx(0.5)
-    assert 0.5 < np.median(sample_delays(cluster_job(0.5)).autocorrelation()[1]) < 0.9
+    half = sample_delays(stragglers(share=0.5, slowness=3.0), num_clients=4, tickets=3)
+    assert half.between_clients() == pytest.approx(0.5)
+    assert 0.5 < np.median(sample_delays(cluster_job(0.5), num_clients=6).autocorrelation()[1]) < 0.9
 
 
 def test_too_little_and_too_much_are_refused() -> None:

@@ -19,11 +19,17 @@ def called(*words: str) -> str:
     return done.output
 
 
-def test_it_prints_the_numbers_and_draws_a_figure(tmp_path: Path) -> None:
-    printed = called("cluster", "--num-clients", "5", "--tickets", "40", "--out", str(tmp_path / "delays.png"))
+def test_it_prints_the_numbers() -> None:
+    printed = called("cluster", "--num-clients", "5", "--tickets", "40")
     assert "cluster: a shared cluster" in printed
     assert "coefficient of variation between clients" in printed
     assert "all, always" in printed
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["none", "cluster", "hospital", "phones"])
+def test_it_draws_a_figure(name: str, tmp_path: Path) -> None:
+    called(name, "--num-clients", "5", "--tickets", "40", "--out", str(tmp_path / "delays.png"))
     assert (tmp_path / "delays.png").read_bytes()[:4] == b"\x89PNG"
 
 

@@ -20,7 +20,7 @@ def sequence(client: int, length: int, correlation: float) -> np.ndarray:
 
 @pytest.mark.parametrize("correlation", [0.0, 0.3, 0.8, 0.97])
 def test_it_is_standard_normal_and_its_correlation_falls_geometrically(correlation: float) -> None:
-    x = np.array([sequence(client, 128, correlation) for client in range(150)])
+    x = np.array([sequence(client, 64, correlation) for client in range(100)])
     error = 4.0 / np.sqrt(x.size * (1.0 - correlation) / (1.0 + correlation))  # of a mean of correlated values
     assert abs(x.mean()) < error
     assert x.var() == pytest.approx(1.0, abs=2 * error)
@@ -30,10 +30,10 @@ def test_it_is_standard_normal_and_its_correlation_falls_geometrically(correlati
 
 def test_it_is_markov_given_the_present_the_past_says_nothing() -> None:
     """The partial correlation at lag 2 is that of an AR(1): none. A process of steps or of a moving mean has one."""
-    x = np.array([sequence(client, 100, 0.8) for client in range(200)])
+    x = np.array([sequence(client, 60, 0.8) for client in range(120)])
     left, middle, right = x[:, :-2].ravel(), x[:, 1:-1].ravel(), x[:, 2:].ravel()
     residuals = left - 0.8 * middle, right - 0.8 * middle
-    assert np.corrcoef(*residuals)[0, 1] == pytest.approx(0.0, abs=0.03)
+    assert np.corrcoef(*residuals)[0, 1] == pytest.approx(0.0, abs=0.05)
 
 
 @given(st.integers(0, 10**9), st.integers(0, 10**6), st.floats(0.0, 0.999))
@@ -46,5 +46,5 @@ def test_a_value_depends_on_its_place_alone(place: int, client: int, correlation
 
 
 def test_clients_are_independent() -> None:
-    a, b = sequence(0, 2000, 0.5), sequence(1, 2000, 0.5)
-    assert abs(np.corrcoef(a, b)[0, 1]) < 0.1
+    a, b = sequence(0, 1000, 0.5), sequence(1, 1000, 0.5)
+    assert abs(np.corrcoef(a, b)[0, 1]) < 0.15

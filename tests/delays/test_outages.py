@@ -33,8 +33,8 @@ def test_a_result_waits_for_the_end_of_the_outage_in_which_it_is_done() -> None:
 
 def test_an_outage_that_runs_into_the_next_is_waited_for_too() -> None:
     link = Outages(every=10.0, lasting=Constant(value=10.0)).bind(num_clients=1, seed=0)
-    away = [link.outage(0, slot) for slot in range(-1, 200)]
-    for moment in np.linspace(0, 1500, 301):
+    away = [link.outage(0, slot) for slot in range(-1, 150)]
+    for moment in np.linspace(0, 900, 61):
         expected = float(moment)
         while ends := [end for begin, end in away if begin <= expected < end]:
             expected = max(ends)
@@ -59,10 +59,10 @@ def test_later_or_more_work_never_ends_earlier(
 def test_the_mean_wait_has_a_formula() -> None:
     described = Outages(every=1000.0, lasting=Uniform(low=0.0, high=120.0))
     link = described.bind(num_clients=1, seed=0)
-    waits = [link.finish(0, moment, 0.0) - moment for moment in np.arange(0.0, 2e6, 97.0).tolist()]
+    waits = [link.finish(0, moment, 0.0) - moment for moment in np.arange(0.0, 1e6, 197.0).tolist()]
     means = expected_durations(Delays(compute=Constant(value=5.0), availability=described), 1, seed=0)
     assert means.compute[0] == pytest.approx(5.0 + 120.0**2 / 3 / 2000.0, rel=1e-3)
-    assert np.mean(waits) == pytest.approx(means.compute[0] - 5.0, rel=0.1)
+    assert np.mean(waits) == pytest.approx(means.compute[0] - 5.0, rel=0.2)
 
 
 def test_it_passes_the_check_of_delays() -> None:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
+import asyncfed as af
 from asyncfed.core.errors import ConfigError
-from asyncfed.core.types import Work
+from asyncfed.core.types import Budget, Work
 from asyncfed.delays import Delays, cluster, expected_durations, hospital, phones
 from asyncfed.delays.delay_profiles import HOSPITAL_SIZES
 from asyncfed.experiment import Experiment, from_toml, to_toml
+from asyncfed.strategies import AFL
 from asyncfed.testing import check_delay
 
 PROFILES = {"cluster": cluster(), "hospital": hospital(), "hospital by rows": hospital(rows=500.0), "phones": phones()}
@@ -78,3 +82,17 @@ def test_phones_are_of_three_classes() -> None:
     assert list(medians.values()) == pytest.approx([60.0, 120.0, 300.0], rel=0.1)
     slow = classes.index("slow")
     assert model.transfer_seconds(slow, 3_000_000, 1_000_000) == (8.0, 8.0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("delays", PROFILES.values(), ids=list(PROFILES))
+def test_a_run_that_is_broken_off_goes_on_as_if_it_had_not_been(delays: Delays, tmp_path: Path) -> None:
+    experiment = Experiment(delays=delays, strategy=AFL(concurrency=4), budget=Budget(rounds=300))
+
+    def break_off(progress: object) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        af.run(experiment, out=tmp_path / "broken.sqlite", watch=break_off)
+    continued, whole = af.resume(tmp_path / "broken.sqlite"), af.run(experiment)
+    assert continued.journal.sha256() == whole.journal.sha256()

@@ -18,8 +18,21 @@ from asyncfed.presets.algorithm_cards import algorithm_table, cards_page
 from asyncfed.registry import kinds
 
 FOLDER = Path(__file__).parent
-SORTS = {"strategy": "Strategies", "rule": "Rules", "sampler": "Samplers"}
-INTRODUCTION = """# Every setting of strategies, rules and samplers
+SORTS = {
+    "strategy": "Strategies",
+    "rule": "Rules",
+    "optimiser": "Optimisers",
+    "sampler": "Samplers",
+    "discount": "Discounts",
+    "schedule": "Schedules",
+    "uplink": "Uplinks",
+    "problem": "Models",
+    "data": "Data",
+    "split": "Splits",
+    "delays": "Delays",
+    "distribution": "Distributions",
+}
+INTRODUCTION = """# Every setting of every part
 
 Made from the code by `python docs/generate.py`. In TOML a part is a table with its `kind`; "required" has no default,
 "none" means that the key is left out, "table" that it is a table of its own. What they do is on their

@@ -12,8 +12,8 @@ from tests.live.tiny_parts import Corrected, Impatient, SendIf, Shaken
 from asyncfed.core.types import Budget, Work
 from asyncfed.live.checks import Limits
 from asyncfed.live.session import Accepted, CheckpointPolicy, Refusal
-from asyncfed.rules import Adam, Optimised, Scaffold
-from asyncfed.strategies import FedAsync, FedAvg, FedBuff, PublishedScripts
+from asyncfed.rules import Adam, FedDyn, Optimised, Scaffold, TableMean
+from asyncfed.strategies import ACE, ASOFed, FedAsync, FedAvg, FedBuff, PublishedScripts
 from asyncfed.uplinks import ErrorFeedback, TopK
 from asyncfed.uplinks.client_memory import ClientMemory
 
@@ -33,6 +33,9 @@ STRATEGIES = {
     "correction": fedbuff(Work(**BASE), rule=Corrected()),
     "scaffold": fedbuff(Work(**BASE), rule=Scaffold()),
     "scaffold by steps": FedAvg(cohort_size=3, work=Work(**BASE, steps=3), rule=Scaffold()),
+    "a table and a warm-up": ACE(concurrency=3, work=Work(**BASE), rule=TableMean(max_age=4)),
+    "feddyn": FedAvg(cohort_size=3, work=Work(**BASE, proximal=0.5), rule=FedDyn()),
+    "aso-fed": ASOFed(concurrency=3, work=Work(**BASE, proximal=0.01)),
     "adam": fedbuff(SPARSE, rule=Optimised(optimiser=Adam())),
     "correction and uplink": fedbuff(SPARSE, rule=Corrected()),
     "patience": FedAsync(concurrency=2, work=Work(epochs=9, batch_size=4, learning_rate=0.08, patience=1)),

@@ -48,7 +48,7 @@ def test_a_trace_by_hand():
 histories = st.lists(st.tuples(st.integers(0, 3), st.floats(-10, 10)), min_size=1, max_size=30)
 
 
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(histories, st.floats(0, 1))
 def test_the_servers_model_is_the_weighted_mean_of_the_last_models(history, balance):
     rule, params, shares = AsoFed(balance=balance), np.array([3.0]), [0.1, 0.2, 0.3, 0.4]
@@ -59,7 +59,7 @@ def test_the_servers_model_is_the_weighted_mean_of_the_last_models(history, bala
         assert params.item() == pytest.approx(np.dot(shares, last), abs=1e-11)
 
 
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(st.lists(st.floats(-10, 10), min_size=1, max_size=12))
 def test_with_b_1_the_corrections_telescope(gradients):
     """h stays 0 and z = s - s_prev: what all passes moved the client by is the last s."""
@@ -74,7 +74,7 @@ def test_with_b_1_the_corrections_telescope(gradients):
     assert correction(rule, memory, 0) == pytest.approx(-gradients[-1], abs=1e-9)
 
 
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(st.lists(st.floats(-10, 10), min_size=3, max_size=12), st.floats(0, 1))
 def test_z_is_s_less_the_previous_s_plus_h(gradients, b):
     rule, params = AsoFed(balance=b), np.zeros(1)

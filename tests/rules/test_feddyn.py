@@ -75,12 +75,14 @@ def test_at_the_fixed_point_g_is_the_gradient_of_each_client():
         assert table.row(client) == pytest.approx(problem.gradient(optimum, client), rel=1e-6, abs=1e-6)
 
 
+@pytest.mark.slow
 def test_with_one_client_the_fixed_point_is_its_own_optimum():
     work = Work(epochs=20, batch_size=10**6, learning_rate=0.05, proximal=2.0)
     run = experiment(FedAvg(cohort_size=1, work=work, rule=FedDyn()), num_clients=1, split=af.data.InOrder())
     assert af.run(run).params == pytest.approx(run.problem().optimum(), rel=1e-8)
 
 
+@pytest.mark.slow
 def test_on_arrival_it_runs_too():
     work = Work(epochs=5, batch_size=10**6, learning_rate=0.05, proximal=5.0)
     strategy = FedAsync(concurrency=3, mixing=0.3, work=work, rule=FedDyn())

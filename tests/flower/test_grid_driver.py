@@ -11,8 +11,10 @@ import asyncfed as af
 from asyncfed.flower.grid_driver import LATE_SECONDS, MAX_ERRORS_IN_A_ROW, MAX_PUSHES, QUERY_SECONDS
 from asyncfed.flower.messages import pack_message
 from asyncfed.live.checks import Limits
+from asyncfed.rules import QFair
 from asyncfed.runs.progress import seal
-from asyncfed.strategies import AFL
+from asyncfed.strategies import AFL, FedBuff
+from asyncfed.strategies.oort import OortSampler
 from asyncfed.strategies.samplers import ShortestQueue
 
 
@@ -32,6 +34,16 @@ def test_a_run_on_flower_replays_to_the_same_bits(federation):
     run.finish()
     seal(run.session, run.journal)
     assert len(merged_tickets(run)) == len(set(merged_tickets(run))) == 12
+    verification = af.verify(run.path)
+    assert verification.ok, verification.lines
+
+
+def test_losses_that_nodes_measure_guide_the_selection_and_replay_to_the_same_bits(federation):
+    work = af.Work(epochs=1, batch_size=4, learning_rate=0.01, start_loss=True, start_rms=True)
+    run = federation(strategy=FedBuff(concurrency=2, buffer_size=2, sampler=OortSampler(), rule=QFair(), work=work))
+    run.finish()
+    seal(run.session, run.journal)
+    assert all(set(row.metrics) == {"start_loss", "start_rms"} for row in run.events("report"))
     verification = af.verify(run.path)
     assert verification.ok, verification.lines
 

@@ -456,3 +456,22 @@ def test_a_shard_trains_to_the_bits_of_the_whole_problem_and_holds_only_its_own_
     assert shard.train(start, work, 9).tobytes() == problem.local_train(start, 1, work, 9).tobytes()
     x, first = problem.clients.x, problem.clients.offsets
     assert sum(array.nbytes for array in shard._given[2:4]) <= x[first[1] : first[2]].nbytes * 2
+
+
+def mean_cross_entropy(outputs, targets):
+    return F.cross_entropy(outputs, targets)
+
+
+@pytest.mark.parametrize("loss", ["cross_entropy", mean_cross_entropy])
+def test_a_client_alone_measures_the_same_bits(loss):
+    """Whichever place its rows have in memory: decisions of a live run are made by these numbers."""
+    problem = af.problems.torch(perceptron, loss, pairs(sizes=(3, 17, 30, 41)))
+    params = problem.init(1, how="torch")
+    for client in range(4):
+        shard = problem.shard(client)
+        assert problem.client_loss(params, client) == shard.loss(params)
+        if loss == "cross_entropy":
+            assert problem.client_row_losses(params, client).tobytes() == shard.row_losses(params).tobytes()
+        else:
+            with pytest.raises(ConfigError, match="loss_fn gives only their mean"):
+                problem.client_row_losses(params, client)

@@ -72,24 +72,31 @@ class ModuleEvaluation:
         return self._sums(values, models)
 
     def loss_of(self, params: Array, first: int, last: int) -> float:
-        """The sum of the losses of rows `first` to `last`."""
-        if not self._loss.has_rows:
-            return self._loss_by_batches(params, first, last)
-        return float(self.row_losses_of(params, first, last).sum())
+        """The sum of the losses of rows `first` to `last`, to the bits that a client alone with them measures."""
+        if self._loss.has_rows:
+            return float(self.row_losses_of(params, first, last).sum())
+        return self._loss_by_batches(params, first, last, copied=True)
 
     def row_losses_of(self, params: Array, first: int, last: int) -> Array:
-        """The losses of rows `first` to `last`, in pieces of their own: a client alone measures the same bits."""
-        with seed_torch(0, self._device):
-            values = np.zeros((1 + len(self._metrics), len(self._x)))
-            self._over(params, self._pieces(first, last), values)
-            return values[0, first:last].copy()
+        """The losses of rows `first` to `last`, to the bits that a client alone with them measures.
 
-    def _loss_by_batches(self, params: Array, first: int, last: int) -> float:
+        Rows are copied, because results depend, in the last bit, on where in memory a batch begins.
+        """
+        with seed_torch(0, self._device), self._loaded(params) as replica, torch.no_grad():
+            losses = []
+            for a, b in self._pieces(first, last):
+                x, y = self._x[a:b].clone(), self.y[a:b].clone()
+                losses.append(self._loss.rows(replica.module(x), y).cpu().numpy())
+            return np.concatenate(losses).astype(np.float64)
+
+    def _loss_by_batches(self, params: Array, first: int, last: int, copied: bool = False) -> float:
         """The same of a loss that is only known as a mean over rows."""
         with seed_torch(0, self._device), self._loaded(params) as replica, torch.no_grad():
             total = 0.0
             for a, b in self._pieces(first, last):
-                total += (b - a) * float(self._loss.mean(replica.module(self._x[a:b]), self.y[a:b]))
+                x, y = self._x[a:b], self.y[a:b]
+                x, y = (x.clone(), y.clone()) if copied else (x, y)
+                total += (b - a) * float(self._loss.mean(replica.module(x), y))
             return total
 
     def gradient(self, params: Array, first: int, last: int) -> Array:

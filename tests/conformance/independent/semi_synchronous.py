@@ -147,9 +147,8 @@ def periodic(run, settings):
         if event.kind == "arrived":
             buffer.append(event.ticket)
             durations.append(event.duration)
-        # What is lost is replaced; if nobody is at work and nobody can be, there is nothing to wait for.
-        others = run.here - {run.client_of(t) for t in buffer}
-        nobody = not run.out and event.kind != "lost" and not (event.gone and others)
+        # If nobody is at work, there is nothing to wait for. Losses and leaves come without a clock: a moment later.
+        nobody = not run.out and event.kind in ("arrived", "woken")
         first = period is None and durations and (len(durations) == settings["concurrency"] or nobody)
         if first:
             period, origin = sum(durations) / len(durations), run.now

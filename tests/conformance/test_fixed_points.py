@@ -1,8 +1,8 @@
 """Where runs end whose clients differ in their data and in their speed, with small steps over all of a client's rows.
 
 An algorithm that says `optimum=True` has to come to the optimum of the equally weighted mean of all clients. FedAsync
-and delay-adaptive SGD provably do not: they come to the optimum in which a client counts as often as it is merged, times
-what it counts then (`asyncfed.theory.bias`).
+and delay-adaptive SGD provably do not: they come to the optimum in which a client counts as often as it is merged,
+times what it counts then (`asyncfed.theory.bias`).
 """
 
 from functools import cache

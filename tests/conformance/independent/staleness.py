@@ -1,7 +1,7 @@
 """Asynchronous rules that count or damp staleness. tau is 0 for an update from the present version."""
 
 from dataclasses import replace
-from math import floor, inf, sqrt
+from math import floor, inf, log, sqrt
 
 import numpy as np
 
@@ -206,3 +206,43 @@ def asgrad(run, settings):
         for begin in range(0, len(assigned) - cycle + 1, cycle):
             if set(assigned[begin : begin + cycle]) != run.here:
                 run.broken.append(f"assignments {begin} to {begin + cycle - 1} are no permutation: {assigned}")
+
+
+def aso_fed(run, settings):
+    """Client: s = gradient + lam (w - w_base); w -= r lr (s - s_prev + h); then h = b h + (1 - b) s_prev, s_prev = s.
+
+    Server: w += (n_i / N) (w_i - c_i), c_i the client's last model. r = max(1, log(mean time / unit)). s_prev and h
+    change once a pass, s_prev to the mean of s over its steps.
+    """
+    b, zero = settings["rule"]["balance"], 0 * run.x
+    h, before, copy = {}, {}, dict.fromkeys(run.here, run.x)
+    known, times, shortest = set(run.here), {}, inf
+    run.correction = lambda client: h.get(client, zero) - before.get(client, zero)
+
+    def mean_time(client):
+        return sum(times[client]) / len(times[client])
+
+    def work(client):
+        if not settings["dynamic_step"] or client not in times:
+            return run.works[client]
+        factor = max(1.0, log(mean_time(client) / settings.get("delay_unit", shortest)))
+        return replace(run.works[client], rate=run.works[client].rate * factor)
+
+    run.work_of = work
+    for event in run.events():
+        if event.kind == "joined":
+            known.add(event.client)
+        if event.kind != "arrived":
+            continue
+        client, ticket = event.client, run.tickets[event.ticket]
+        times.setdefault(client, []).append(event.duration)
+        shortest = min(shortest, mean_time(client))  # the shortest that any client's mean ever was
+        w, total = ticket.base, zero
+        for rate in ticket.work.rates():
+            s_now = run.clients[client].gradient(w) + ticket.work.proximal * (w - ticket.base)
+            w, total = w - rate * (s_now + ticket.correction), total + rate * s_now
+        share = run.clients[client].samples / sum(run.clients[c].samples for c in known)
+        run.publish(run.x + share * (w - copy.get(client, ticket.base)), [event.ticket])
+        copy[client] = w
+        h[client] = b * h.get(client, zero) + (1 - b) * before.get(client, zero)
+        before[client] = total / sum(ticket.work.rates())

@@ -43,3 +43,18 @@ def scaffold_async(run, settings):
             a = settings["mixing"] * s(settings["discount"], run.tau(event.ticket))
             run.publish((1 - a) * run.x + a * run.result(event.ticket), [event.ticket])
             variates.merged([event.ticket])
+
+
+def feddyn(run, settings):
+    """Clients minimise F_i(w) - <g_i, w> + alpha/2 |w - x|^2; g_i -= alpha (w_i - x).
+
+    Server: h -= (alpha/n) sum_S (w_i - x), n counting all clients; x = mean_S w_i - h / alpha.
+    """
+    alpha = run.works[0].proximal
+    g, h = [0 * run.x for _ in run.clients], 0 * run.x
+    run.correction = lambda client: -g[client]
+    for cohort in cohorts(run):
+        for t in cohort:
+            g[run.client_of(t)] = g[run.client_of(t)] - alpha * run.delta(t)
+            h = h - alpha / run.num_clients * run.delta(t)
+        run.publish(sum(run.result(t) for t in cohort) / len(cohort) - h / alpha, cohort)

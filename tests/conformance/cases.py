@@ -162,6 +162,15 @@ def _over_selection(rng: np.random.Generator, world: Any) -> dict[str, Any]:
     }
 
 
+def _fedat(rng: np.random.Generator, world: Any) -> dict[str, Any]:
+    tiers = int(rng.integers(1, min(4, world.num_clients) + 1))
+    return {
+        "tiers": tiers,
+        "cohort_size": int(rng.integers(1, world.num_clients // tiers + 1)),
+        "weighting": one_of(rng, "samples", "equal"),
+    }
+
+
 CASES: dict[str, Case] = {
     # the paper's
     "afl": Case(paper.afl, _afl("latest")),
@@ -343,6 +352,7 @@ CASES: dict[str, Case] = {
         },
         world={"per_step": True},
     ),
+    "fedat": Case(semi_synchronous.fedat, _fedat),
     "over_selection": Case(semi_synchronous.over_selection, _over_selection),
     "periodic": Case(
         semi_synchronous.periodic,

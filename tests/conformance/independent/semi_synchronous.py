@@ -157,3 +157,62 @@ def periodic(run, settings):
             step = sum(s(settings["discount"], run.tau(t)) * run.delta(t) for t in buffer) / len(buffer)
             run.publish(run.x + settings["server_lr"] * step, buffer)
             buffer, over = [], floor((run.now - origin) / period * (1 + 1e-12))
+
+
+def fedat(run, settings):
+    """Tier m is synchronous: w_m = sum n_i w_i / sum n_i over its cohort; then w = sum_m (T_(M+1-m) / T) w_m.
+
+    1/M each while any T_m is 0. Tiers, fastest first, follow from the first durations; a first cohort for all tiers
+    together makes them, and is a round of each. Who has not reported may be drawn by any tier.
+    """
+    m_tiers, size = settings["tiers"], settings["cohort_size"]
+    first_time, made, start = {}, False, run.x
+    out, waiting = [set()], [[]]
+    models, rounds = [start] * m_tiers, [0] * m_tiers
+
+    def tier_of(also=()):
+        order = sorted((c for c in {*run.here, *also} if c in first_time), key=lambda c: (first_time[c], c))
+        share, larger = divmod(len(order), m_tiers)
+        sizes = [share + (m < larger) for m in range(m_tiers)]
+        return {c: m for m in range(m_tiers) for c in order[sum(sizes[:m]) : sum(sizes[: m + 1])]}
+
+    def close(m, tickets):
+        counts = [run.samples_of(t) if settings["weighting"] == "samples" else 1 for t in tickets]
+        models[m] = sum(n * run.result(t) for n, t in zip(counts, tickets, strict=True)) / sum(counts)
+        rounds[m] += 1
+        shares = [1 / m_tiers] * m_tiers if 0 in rounds else [t / sum(rounds) for t in reversed(rounds)]
+        run.publish(sum(share * w for share, w in zip(shares, models, strict=True)), tickets)
+
+    for event in run.events():
+        if event.kind == "arrived":
+            first_time.setdefault(event.client, event.duration)
+            place = next(m for m in range(len(out)) if event.ticket in out[m])
+            waiting[place].append(event.ticket)
+        for gone in (event.ticket, *event.gone):
+            for tickets in out:
+                tickets.discard(gone)
+        if not made and waiting[0] and not out[0]:
+            made, tickets = True, waiting[0]
+            tiers = tier_of({run.client_of(t) for t in tickets})  # who reported and left is still in the first round
+            out, waiting = [set() for _ in range(m_tiers)], [[] for _ in range(m_tiers)]
+            for m in range(m_tiers):
+                mine = [t for t in tickets if tiers.get(run.client_of(t)) == m]
+                if mine:
+                    close(m, mine)
+        for m in range(len(out)) if made else ():
+            if waiting[m] and not out[m]:
+                close(m, waiting[m])
+                waiting[m] = []
+        sent, idle, tiers = list(event.sent), run.idle(), tier_of()
+        for m in range(len(out)):
+            if out[m] or waiting[m]:
+                continue
+            may = {c for c in idle if not made or tiers.get(c, m) == m}
+            count = min(size if made else size * m_tiers, len(may))
+            mine, sent = sent[:count], sent[count:]
+            out[m] = {ticket for ticket, _ in mine}
+            idle -= {client for _, client in mine}
+            if len(mine) < count or not {client for _, client in mine} <= may:
+                run.broken.append(f"{event.kind} {event.ticket}: tier {m} drew {mine}, it may draw {count} of {may}")
+        if sent:
+            run.broken.append(f"{event.kind} {event.ticket}: {sent} were drawn for no tier")

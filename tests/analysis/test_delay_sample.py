@@ -51,5 +51,5 @@ def test_the_numbers_are_those_of_the_delays() -> None:
 def test_too_little_and_too_much_are_refused() -> None:
     with pytest.raises(ConfigError, match="at least 1 client, 2 tickets and 1 row"):
         sample_delays(Delays(), tickets=1)
-    with pytest.raises(ConfigError, match="the limit is 1,000,000"):
-        sample_delays(Delays(compute=Exponential(mean=1.0)), num_clients=10_001, tickets=100)
+    with pytest.raises(ConfigError, match="the limit is 200,000"):
+        sample_delays(Delays(compute=Exponential(mean=1.0)), num_clients=2_001, tickets=100)

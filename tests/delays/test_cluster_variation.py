@@ -134,11 +134,12 @@ def test_it_passes_the_check_of_delays() -> None:
     ("settings", "words"),
     [
         ({"spread": -0.1}, "cluster.spread is -0.1"),
+        ({"spread": 1e200}, "must be at most 1000"),
         ({"split_share": 1.5}, "cluster.split_share is 1.5"),
         ({"straggler_share": 2}, "cluster.straggler_share is 2"),
         ({"split_fast": 0.0}, "cluster.split_fast is 0.0"),
         ({"correlation": Constant(value=1.0)}, "whose largest draw is 1; every draw must be from 0 to below 1"),
-        ({"noise": Exponential(mean=50.0)}, "must be from 0 to below 100"),
+        ({"noise": Exponential(mean=50.0)}, "must be from 0 to below 10"),
         ({"straggler_slowness": Constant(value=0.0)}, "cluster.straggler_slowness"),
     ],
 )

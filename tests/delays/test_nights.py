@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asyncfed.core.errors import ConfigError
+from asyncfed.core.errors import ConfigError, DelayError
 from asyncfed.delays import Constant, Delays, Nights, expected_durations
 from asyncfed.testing import check_delay
 
@@ -70,6 +70,15 @@ def test_the_time_present_is_what_the_mean_says() -> None:
     assert present == pytest.approx(6.0 * 0.75 * HOUR, rel=0.05)
     means = expected_durations(Delays(compute=Constant(value=60.0), availability=described), 2, seed=0)
     assert means.compute == pytest.approx([60.0 * 24 / 4.5] * 2)
+
+
+def test_work_without_end_is_refused() -> None:
+    nights = Nights().bind(num_clients=1, seed=0)
+    assert nights.finish(0, 0.0, 1e7) > 1e7
+    with pytest.raises(DelayError, match=r"client 0 is to work for 1e.300 s from second 0 on, in its nights"):
+        nights.finish(0, 0.0, 1e300)
+    with pytest.raises(DelayError, match=r"from second 1e.20 on"):
+        nights.finish(0, 1e20, 1.0)
 
 
 def test_it_passes_the_check_of_delays() -> None:

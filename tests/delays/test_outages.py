@@ -65,6 +65,12 @@ def test_the_mean_wait_has_a_formula() -> None:
     assert np.mean(waits) == pytest.approx(means.compute[0] - 5.0, rel=0.2)
 
 
+def test_there_are_no_outages_at_the_end_of_time() -> None:
+    link = Outages(every=0.5, lasting=Constant(value=1.0)).bind(num_clients=1, seed=0)
+    assert link.finish(0, 1e300, 1e290) == 1e300 + 1e290
+    assert link.finish(0, 4e11, 1.0) < 5e11
+
+
 def test_it_passes_the_check_of_delays() -> None:
     check_delay(Delays(availability=Outages(every=50.0, lasting=Exponential(mean=5.0))))
 

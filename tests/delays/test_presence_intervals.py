@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asyncfed.core.errors import ConfigError
+from asyncfed.core.errors import ConfigError, DelayError
 from asyncfed.delays.presence_intervals import PresenceIntervals, RecordedPresence
 
 PERIOD = 20
@@ -33,6 +33,13 @@ def watched(intervals: list[tuple[int, int]], start: float, seconds: float) -> f
 def test_finish_equals_watching_the_clock(intervals: list[tuple[int, int]], start: float, seconds: float) -> None:
     device = PresenceIntervals(intervals, PERIOD)
     assert device.finish(start, seconds) == watched(intervals, start, seconds)
+
+
+def test_work_without_end_is_refused() -> None:
+    device = PresenceIntervals([(0.0, 1e-6)], 10.0)
+    assert device.finish(0.0, 1.0) == pytest.approx(1e7, rel=1e-3)
+    with pytest.raises(DelayError, match=r"is to work for 1e.300 s"):
+        device.finish(0.0, 1e300)
 
 
 def test_the_share_counts_overlaps_once() -> None:

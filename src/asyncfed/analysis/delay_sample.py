@@ -18,7 +18,10 @@ DAYS = 7
 """Days over which presence is averaged."""
 
 MOMENTS_A_DAY = 96
-MOST_TICKETS = 1_000_000
+MOST_TICKETS = 200_000
+MOST_PRESENT = 300
+"""Of more clients, the presence of so many is looked at."""
+
 AUTOCORRELATION_LAGS = 20
 
 
@@ -84,7 +87,8 @@ def sample_delays(
         delays: what is sampled.
         num_clients: how many clients there are, 1 or more.
         seed: the seed of the run.
-        tickets: of each client, 2 or more; the k-th of client c has the number k * num_clients + c. A million in all.
+        tickets: of each client, 2 or more; the k-th of client c has the number k * num_clients + c.
+            At most 200,000 in all.
         rows: the rows of each client, 1 or more.
         model_bytes: what goes down and up with a ticket, 0 or more.
 
@@ -126,7 +130,7 @@ def sample_delays(
 def _presence(model: DelayModel, num_clients: int) -> Floats | None:
     """The share of the clients that can work through the next second, by day and moment of the day."""
     moments = np.arange(DAYS * MOMENTS_A_DAY) * (DAY / MOMENTS_A_DAY)
-    clients = range(min(num_clients, MOST_TICKETS // 1000))
+    clients = range(min(num_clients, MOST_PRESENT))
     shares = [
         sum(model.finish_compute(client, moment, 1.0) <= moment + 1.001 for client in clients) / len(clients)
         for moment in moments.tolist()

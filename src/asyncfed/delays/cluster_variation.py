@@ -30,8 +30,10 @@ from asyncfed.registry import register
 PLACES_A_TURN = 4
 """The noise has so many values in a turn; tickets of a client in the same quarter of a turn have the same one."""
 
-LARGEST_NOISE = 100.0
-"""Of the logarithm: beyond this a factor would be too large for a float."""
+LARGEST_NOISE = 10.0
+"""Of the logarithm; a factor of e**10 is no noise any more, and much more is too large for a float."""
+
+LARGEST_SPREAD = 1000.0
 
 
 class _Client(NamedTuple):
@@ -61,9 +63,9 @@ class ClusterVariation(Config, tag_field="kind", tag="cluster"):
     less change between two of them.
 
     Args:
-        spread: coefficient of variation of the lasting factor between clients, 0 or more.
+        spread: coefficient of variation of the lasting factor between clients, 0 to 1000.
         noise: distribution of the standard deviation of the logarithm of a client's seconds, drawn once per client;
-            every draw 0 or more.
+            every draw from 0 to below 10.
         correlation: distribution of the correlation of that logarithm at one turn's distance, drawn once per client;
             every draw from 0 to below 1.
         split_share: share of the clients that are split into a fast and a slow half, 0 to 1, kept exactly.
@@ -93,6 +95,10 @@ class ClusterVariation(Config, tag_field="kind", tag="cluster"):
 
     def __post_init__(self) -> None:
         require_non_negative("cluster.spread", self.spread)
+        if self.spread > LARGEST_SPREAD:
+            raise ConfigError(
+                f"cluster.spread is {self.spread}; a coefficient of variation must be at most {LARGEST_SPREAD:g}."
+            )
         require_probability("cluster.split_share", self.split_share)
         require_positive("cluster.split_fast", self.split_fast)
         require_probability("cluster.straggler_share", self.straggler_share)

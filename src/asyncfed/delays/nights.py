@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from asyncfed.core.errors import ConfigError
+from asyncfed.core.errors import ConfigError, DelayError
 from asyncfed.core.random import purpose_key
 from asyncfed.core.record import Config
 from asyncfed.delays.checks import is_finite_number, require_non_negative, require_positive
@@ -13,6 +13,12 @@ from asyncfed.registry import register
 HOUR = 3600.0
 DAY = 24.0
 """In hours."""
+
+MOST_NIGHTS = 100_000
+"""Nights are gone through one by one: work that needs more is refused."""
+
+LATEST = 1e12
+"""Seconds: much later, rounding would be felt."""
 
 
 @register("availability")
@@ -92,6 +98,7 @@ class BoundNights:
 
     def __init__(self, nights: Nights, seed: int) -> None:
         self._nights = nights
+        self._longest = MOST_NIGHTS * nights.hours * HOUR * (1.0 - nights.skipped)
         self._zone_key = purpose_key(seed, "zone")
         self._habit_key = purpose_key(seed, "habit")
         self._begin_key = purpose_key(seed, "night begin")
@@ -106,6 +113,12 @@ class BoundNights:
         """
         if seconds <= 0.0:
             return start
+        if seconds > self._longest or start > LATEST:
+            raise DelayError(
+                f"client {client} is to work for {seconds:g} s from second {start:g} on, in its nights; the limits are "
+                f"{self._longest:g} s, which are {MOST_NIGHTS:,} nights, and second {LATEST:g}. Lower the delays, or "
+                "leave the availability out."
+            )
         remaining, now = seconds, start
         day = int((start - self._first_night(client)) // (DAY * HOUR)) - 1
         while True:

@@ -12,6 +12,9 @@ from asyncfed.delays.distributions import Distribution, Exponential
 from asyncfed.delays.keyed_draws import keyed_unit
 from asyncfed.registry import register
 
+LATEST_SLOT = 1e12
+"""Much later a float cannot tell one moment of a slot from another: there are no outages then."""
+
 QUANTILES = 10_000
 """How many quantiles of the lengths are averaged for their mean square."""
 
@@ -68,6 +71,8 @@ class BoundOutages:
     def finish(self, client: int, start: float, seconds: float) -> float:
         """`start + seconds`, or the end of the outage in which that lies; and so on, if it lies in the next one."""
         moment = start + seconds
+        if moment > LATEST_SLOT * self._every:
+            return moment
         slot = int(moment // self._every) - 1  # an outage may reach into the slot after its own, but not further
         while True:
             begin, end = self.outage(client, slot)

@@ -9,8 +9,11 @@ from math import ceil
 
 import numpy as np
 
-from asyncfed.core.errors import ConfigError
+from asyncfed.core.errors import ConfigError, DelayError
 from asyncfed.delays.delay_protocols import Array
+
+MOST_PERIODS = 1e12
+"""So often a trace can be repeated before rounding blurs it."""
 
 
 class PresenceIntervals:
@@ -48,6 +51,11 @@ class PresenceIntervals:
         """When the device has worked `seconds` in its intervals since `start`. It must be present at some time."""
         if seconds <= 0.0:
             return start
+        if start + seconds > MOST_PERIODS * self._period:
+            raise DelayError(
+                f"a device is to work for {seconds:g} s from second {start:g} on, which is beyond {MOST_PERIODS:g} "
+                f"times the {self._period:g} s of its trace. Lower the delays, or leave the availability out."
+            )
         periods, into = divmod(start, self._period)
         place = bisect_right(self._begins, into) - 1
         before = 0.0

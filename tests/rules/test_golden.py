@@ -11,7 +11,19 @@ import pytest
 
 from asyncfed.core.random import Stream, purpose_key
 from asyncfed.core.types import Merge, Work
-from asyncfed.rules import CA2FL, Arrival, DcAsgd, Fadas, FedNova, LastModels, QFair, RuleRun, Scaffold, TierModels
+from asyncfed.rules import (
+    CA2FL,
+    Arrival,
+    DcAsgd,
+    Fadas,
+    FedNova,
+    LastModels,
+    ModelCache,
+    QFair,
+    RuleRun,
+    Scaffold,
+    TierModels,
+)
 from asyncfed.rules.aso_fed import AsoFed
 from asyncfed.rules.batch_table import BatchTable
 from asyncfed.rules.feddyn import FedDyn
@@ -31,6 +43,7 @@ CASES = {
     "feddyn": FedDyn(),
     "fednova": FedNova(),
     "last_models": LastModels(queue_size=4),
+    "model_cache": ModelCache(),
     "qfair": QFair(q=2.0),
     "scaffold": Scaffold(),
     "table_mean": TableMean(),

@@ -13,6 +13,7 @@ from asyncfed.rules.feddyn import FedDyn
 from asyncfed.rules.fednova import FedNova
 from asyncfed.rules.last_models import LastModels
 from asyncfed.rules.mean import Mean
+from asyncfed.rules.model_cache import ModelCache
 from asyncfed.rules.momentum import Momentum
 from asyncfed.rules.moved_since import MovedSince
 from asyncfed.rules.noised import Noised
@@ -44,6 +45,7 @@ __all__ = [
     "FedNova",
     "LastModels",
     "Mean",
+    "ModelCache",
     "Momentum",
     "MovedSince",
     "Noised",

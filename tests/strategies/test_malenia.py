@@ -86,7 +86,19 @@ def test_the_mean_of_its_steps_is_the_mean_of_all_clients_whatever_their_speeds(
     np.testing.assert_allclose(run.params, x + np.mean(changes, axis=0), rtol=1e-12)
 
 
+def test_who_has_sent_enough_rests(hand_run):
+    run = hand_run(Malenia(changes_per_step=100, most_changes=2), num_examples=(1, 1))
+    run.arrive(0, 2.0)
+    run.arrive(0, 4.0)
+    assert [d.client for d in run.server.outstanding.values()] == [1]
+    run.arrive(1, 1.0)
+    assert run.arrive(1, 3.0) == (0, "merge", 2.5)  # the harmonic mean is 2, not above 50, but more will not come
+    assert sorted(d.client for d in run.server.outstanding.values()) == [0, 1]
+
+
 def test_refusals():
+    with pytest.raises(ConfigError, match=r"strategy\.most_changes is 0; it must be at least 1 change, or none"):
+        Malenia(most_changes=0)
     with pytest.raises(ConfigError, match=r"strategy\.changes_per_step is -1; a step needs at least 1 change"):
         Malenia(changes_per_step=-1)
 

@@ -168,7 +168,7 @@ def test_who_leaves_is_no_longer_waited_for():
     dropped = server.leave(2)  # the one that was missing: client 0, with the latest ticket, makes the first step
     table.see(dropped)
     assert server.version == 1
-    assert table.steps[0][0].weights == (0.5, 0.5, 0.5)
+    assert table.steps[0][0].weights == (0.25, 0.25, 0.25)  # 1/n of the mean
     assert server.outstanding[table.ticket_of(0)].base_version == 1
     assert server.outstanding[table.ticket_of(1)].base_version == 0
     table.report(table.ticket_of(0))  # for the next table
@@ -181,7 +181,40 @@ def test_who_leaves_is_no_longer_waited_for():
     table.report(table.ticket_of(1))
     table.report(table.ticket_of(5))
     assert table.steps[-1][1].keys() == {1, 5}
-    assert table.steps[-1][0].weights == (0.5, 0.5)
+    assert table.steps[-1][0].weights == (0.25, 0.25)
+
+
+def test_who_has_sent_enough_rests_until_the_table_is_complete():
+    table = Table(Server(Ringleader(most_changes=2), [1, 1, 1]))
+    server = table.server
+    for client in (0, 0, 1):
+        table.report(table.ticket_of(client))
+    assert sorted(d.client for d in server.outstanding.values()) == [1, 2]
+    table.report(table.ticket_of(2))  # the table is complete; client 0 has to make its step, at the model it had
+    assert server.outstanding[table.ticket_of(0)].base_version == 0
+    assert server.version == 1
+    table.report(table.ticket_of(0))
+    assert table.steps[-1][1][0] == (0, [0, 3, table.steps[-1][0].tickets[0]])
+    table.report(table.ticket_of(2))
+    table.report(table.ticket_of(2))  # it rests, at version 1
+    table.see(server.leave(1))  # phase 2 is over; client 0 has no change yet
+    table.report(table.ticket_of(0))
+    assert server.outstanding[table.ticket_of(2)].base_version == 1
+    table.see(server.leave(2))
+    table.report(table.ticket_of(0))
+    assert table.steps[-1][1].keys() == {0}
+
+
+@given(seed=st.integers(0, 100_000), clients=st.integers(1, 5))
+@settings(max_examples=25, deadline=None)
+def test_resting_changes_neither_the_bound_nor_the_steps(seed, clients):
+    table = Table(Server(Ringleader(most_changes=1), [1] * clients, seed))
+    server, chance = table.server, Stream(purpose_key(seed, "order"))
+    for _ in range(80):
+        tickets = list(server.outstanding)
+        table.report(tickets[chance.below(len(tickets))])
+    assert server.round == server.version // clients > 0
+    assert all(max(delays) <= 2 * clients - 2 for _, _, delays in table.steps)
 
 
 def test_who_loses_its_ticket_goes_on_at_the_point_of_its_batch():

@@ -172,9 +172,11 @@ def _malenia(strategy: Any, uniform: bool) -> ServerRule:
 
 
 def _ringleader(strategy: Any, uniform: bool) -> ServerRule:
-    words = f"x ← x + {strategy.server_lr:g} times the mean over clients of their latest mean deltas"
+    step = 1.0 if strategy.server_lr is None else strategy.server_lr
+    times = "1/C" if strategy.server_lr is None else f"{step:g}"
+    words = f"x ← x + {times} times the mean over clients of their latest mean deltas"
     because = "every client is in every version, with deltas of one that is up to 2C − 2 older"
-    return ServerRule("table of deltas", words, None, strategy.server_lr, 1, False, because)
+    return ServerRule("table of deltas", words, None, step, 1, False, because)
 
 
 def _mindflayer(strategy: Any, uniform: bool) -> ServerRule:

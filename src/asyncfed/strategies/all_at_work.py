@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
+from asyncfed.core.errors import ConfigError
 from asyncfed.core.record import Record
 from asyncfed.core.types import Action, Cancel, Dispatch, Schedule, Train, Work
 from asyncfed.strategies.dispatch import check_rule_fits
@@ -63,6 +64,12 @@ class AllAtWork:
         """
         out = [ticket for ticket, dispatch in view.outstanding.items() if dispatch.client != gone]
         return [*(Cancel(ticket, reason) for ticket in out), *self.train_all(view)]
+
+
+def check_most_changes(most: int | None) -> None:
+    """Refuse a limit below 1."""
+    if most is not None and most < 1:
+        raise ConfigError(f"strategy.most_changes is {most}; it must be at least 1 change, or none for no limit.")
 
 
 class TicketsByClient(Record):

@@ -15,7 +15,9 @@ When to use it: clients' data differ, everybody has to count the same, and speed
 step of the mean of all clients, whatever their speeds. With S = max(n, ceil(sigma^2 / epsilon)) no method without
 assumptions on the data's likeness is faster than a constant factor. Every step waits for the slowest client: one whose
 tickets are all lost stops the run until it leaves. Who leaves is no longer waited for, its changes are dropped and n is
-one less; who joins begins at once and counts from this step on. Work of more than one step is our generalisation.
+one less; who joins begins at once and counts from this step on. Who has sent `most_changes` rests until the step, and
+if all have, it is made: the paper has no such limit, but beyond a hundred, more changes hardly make a client's mean
+better. Work of more than one step is our generalisation.
 
 What goes wrong elsewhere: public code stops as soon as every B_i >= 1, which is right for S < n only and makes the
 variance that of one change per client; the plain mean over all changes, which fast clients dominate; the arithmetic
@@ -35,7 +37,7 @@ from asyncfed.core.record import Record, field
 from asyncfed.core.types import Action, Drop, Merge, Schedule, Update, Work
 from asyncfed.registry import register
 from asyncfed.strategies.algorithm import Algorithm, add_algorithm
-from asyncfed.strategies.all_at_work import AllAtWork, TicketsByClient
+from asyncfed.strategies.all_at_work import AllAtWork, TicketsByClient, check_most_changes
 from asyncfed.strategies.dispatch import RuledStrategy, check_positive
 from asyncfed.strategies.protocol import View
 from asyncfed.strategies.rennala import check_changes_per_step
@@ -60,6 +62,7 @@ class Malenia(AllAtWork, RuledStrategy, tag_field="kind", tag="malenia"):
             paper's choice is max(n, ceil(sigma^2 / epsilon)), sigma^2 being the variance of a stochastic gradient and
             epsilon the squared norm of the gradient to be reached.
         server_lr: the server's step along the mean, above 0.
+        most_changes: how many changes a client computes for one step, 1 or more; None for no limit.
         work: what each client is asked to do; the paper's is one step.
         schedule: how the learning rate follows the rounds.
         rule: how arrivals become the next model; left out, by the sum above.
@@ -71,6 +74,7 @@ class Malenia(AllAtWork, RuledStrategy, tag_field="kind", tag="malenia"):
 
     changes_per_step: int = 1
     server_lr: float = 1.0
+    most_changes: int | None = 100
     work: Work = Work()
     schedule: Schedule = ConstantRate()
 
@@ -79,14 +83,16 @@ class Malenia(AllAtWork, RuledStrategy, tag_field="kind", tag="malenia"):
     def __post_init__(self) -> None:
         check_changes_per_step(self.changes_per_step)
         check_positive("server_lr", self.server_lr)
+        check_most_changes(self.most_changes)
 
     def on_update(self, state: MaleniaState, update: Update, view: View) -> tuple[MaleniaState, Sequence[Action]]:
         """Collect the change; step if that was enough, else let the client compute again at the same model."""
         client = update.report.client
         state.add(client, update.report.ticket)
-        if not self._is_enough(state, view):
-            return state, [self.train(client)]
-        return self._step(state, view)
+        if self._is_enough(state, view):
+            return self._step(state, view)
+        rests = self.most_changes is not None and len(state.of(client)) >= self.most_changes
+        return state, () if rests else [self.train(client)]
 
     def on_leave(self, state: MaleniaState, client: int, view: View) -> tuple[MaleniaState, Sequence[Action]]:
         """Its changes are dropped, and it is no longer waited for."""
@@ -97,7 +103,10 @@ class Malenia(AllAtWork, RuledStrategy, tag_field="kind", tag="malenia"):
         return after, [*drops, *actions]
 
     def _is_enough(self, state: MaleniaState, view: View) -> bool:
-        return harmonic_mean_exceeds([len(state.of(client)) for client in view.clients], self.changes_per_step)
+        counts = [len(state.of(client)) for client in view.clients]
+        if self.most_changes is not None and counts and min(counts) >= self.most_changes:
+            return True
+        return harmonic_mean_exceeds(counts, self.changes_per_step)
 
     def _step(self, state: MaleniaState, view: View, gone: int = -1) -> tuple[MaleniaState, Sequence[Action]]:
         share = self.server_lr / len(view.clients)

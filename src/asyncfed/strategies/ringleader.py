@@ -18,13 +18,14 @@ State: the table (a vector per client, their sum) at the server, by the rule `ba
 the reports that wait for it, a model each. Bytes beyond the model: none.
 
 When to use it: clients' data differ, everybody has to count the same, speeds differ, and nobody is to be stopped. The
-method needs no parameter but its step: the theorem's is min(1/(8 n L), epsilon B/(10 L sigma^2)), B the harmonic
-mean of the counts. Every round waits for the slowest client: one whose tickets are all lost stops the run until it
-leaves. Who leaves is no longer waited for: its waiting changes are dropped, and its batch is out of the next round's
-table; if it was the last that phase 1 waited for, the client with the latest ticket makes the first step. Who joins
-begins at once and is in the next table that is completed. n is the number of clients in the round's table. Who loses
-its ticket begins again at the same model if a change of its batch is still waiting, else at the present one, with a
-new batch.
+method needs no parameter but its step: the theorem's is min(1/(8 n L), epsilon B/(10 L sigma^2)), B the harmonic mean
+of the counts; so it falls with n, as `server_lr` does if it is left out. Every round waits for the slowest client: one
+whose tickets are all lost stops the run until it leaves. Meanwhile a client computes `most_changes` changes at one
+model at most and then rests, which the paper does not do: beyond a hundred, more hardly make its mean better. Who
+leaves is no longer waited for: its waiting changes are dropped, and its batch is out of the next round's table; if it
+was the last that phase 1 waited for, the client with the latest ticket makes the first step. Who joins begins at once
+and is in the next table that is completed. n is the number of clients in the round's table. Who loses its ticket begins
+again at the same model if a change of its batch is still waiting, else at the present one, with a new batch.
 
 What goes wrong elsewhere: the reference code sends the present model to clients that had their step already, so that a
 batch mixes points; the paper's single delay per worker says that it has one. Steps in phase 1; a worker that gets a new
@@ -41,12 +42,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from asyncfed.core.record import Config, Record, field
+from asyncfed.core.record import Config, Record, field, replace
 from asyncfed.core.types import Action, Cancel, Dispatch, Drop, Merge, Schedule, Update, Work
 from asyncfed.registry import register
 from asyncfed.rules.batch_table import BatchTable, new_table
 from asyncfed.strategies.algorithm import Algorithm, add_algorithm
-from asyncfed.strategies.all_at_work import AllAtWork, TicketsByClient
+from asyncfed.strategies.all_at_work import AllAtWork, TicketsByClient, check_most_changes
 from asyncfed.strategies.dispatch import check_positive
 from asyncfed.strategies.protocol import View
 from asyncfed.strategies.schedules import ConstantRate
@@ -59,11 +60,13 @@ class RingleaderState(TicketsByClient):
         tickets: reports that wait for the next table, by client; changed in place.
         to_step: clients whose step is still to come; none in phase 1. Changed in place.
         table_size: n, the number of clients in this round's table.
+        resting: clients that have sent all the changes they may, and the versions of their models.
     """
 
     tickets: list[list[int]] = field(default_factory=list)
     to_step: list[int] = field(default_factory=list)
     table_size: int = 0
+    resting: tuple[tuple[int, int], ...] = ()
 
 
 @register("strategy")
@@ -73,7 +76,9 @@ class Ringleader(AllAtWork, Config, tag_field="kind", tag="ringleader"):
     Everybody is at work. See the head of the module for the whole algorithm.
 
     Args:
-        server_lr: the server's step along the mean, above 0. The paper's step is this times `work.learning_rate`.
+        server_lr: the server's step along the mean, above 0; None for 1/n, with which the n steps of a round together
+            are as long as one of Malenia SGD. The paper's step is this times `work.learning_rate`.
+        most_changes: how many changes a client computes at one model for the next table, 1 or more; None for no limit.
         work: what each client is asked to do; the paper's is one step.
         schedule: how the learning rate follows the rounds.
 
@@ -82,14 +87,17 @@ class Ringleader(AllAtWork, Config, tag_field="kind", tag="ringleader"):
     asyncfed.core.errors.ConfigError: strategy.server_lr is -1.0; it must be a positive number.
     """
 
-    server_lr: float = 1.0
+    server_lr: float | None = None
+    most_changes: int | None = 100
     work: Work = Work()
     schedule: Schedule = ConstantRate()
 
     state_class: ClassVar[type[Record]] = RingleaderState
 
     def __post_init__(self) -> None:
-        check_positive("server_lr", self.server_lr)
+        if self.server_lr is not None:
+            check_positive("server_lr", self.server_lr)
+        check_most_changes(self.most_changes)
 
     @property
     def rule(self) -> BatchTable:
@@ -105,7 +113,10 @@ class Ringleader(AllAtWork, Config, tag_field="kind", tag="ringleader"):
             return state, [merge, self.train(client)]
         state.add(client, ticket)
         if not _is_complete(state, view):
-            return state, [self.train(client, update.dispatch.base_version)]
+            base = update.dispatch.base_version
+            if self.most_changes is not None and len(state.of(client)) >= self.most_changes:
+                return replace(state, resting=(*state.resting, (client, base))), ()
+            return state, [self.train(client, base)]
         after, actions = self._first_step(state, view, client)
         return after, [*actions, self.train(client)]
 
@@ -119,6 +130,8 @@ class Ringleader(AllAtWork, Config, tag_field="kind", tag="ringleader"):
     def on_leave(self, state: RingleaderState, client: int, view: View) -> tuple[Any, Sequence[Action]]:
         """Its waiting changes are dropped, and nobody waits for it."""
         actions: list[Action] = [Drop(ticket, "its client has left") for ticket in state.take(client)]
+        if state.resting:
+            state = replace(state, resting=tuple([each for each in state.resting if each[0] != client]))
         if client in state.to_step:
             state.to_step.remove(client)
         if not _is_complete(state, view):
@@ -129,14 +142,20 @@ class Ringleader(AllAtWork, Config, tag_field="kind", tag="ringleader"):
         return after, [*actions, *first, *out, self.train(latest)]
 
     def _first_step(self, state: RingleaderState, view: View, client: int) -> tuple[RingleaderState, Sequence[Action]]:
-        """The first of a round, with the whole table; it is this client's."""
+        """The first of a round, with the whole table; it is this client's. Who rested has to make a step too.
+
+        They go on at their models while the waiting changes, which are merged next, still hold them.
+        """
+        again = [self.train(resting, base) for resting, base in state.resting if resting != client]
         tickets = tuple(sorted(ticket for waiting in state.tickets for ticket in waiting))
         others, size = [c for c in sorted(view.clients) if c != client], len(view.clients)
-        return RingleaderState([], others, size), [self._merge(tickets, size, new=True, last=not others)]
+        return RingleaderState([], others, size), [*again, self._merge(tickets, size, new=True, last=not others)]
 
     def _merge(self, tickets: tuple[int, ...], size: int, new: bool, last: bool) -> Merge:
-        weights = (self.server_lr / size,) * len(tickets)
-        return Merge(tickets, weights, keep=1.0, of="delta", combiner=new_table(new), ends_round=last)
+        step = 1.0 / size if self.server_lr is None else self.server_lr
+        return Merge(
+            tickets, (step / size,) * len(tickets), keep=1.0, of="delta", combiner=new_table(new), ends_round=last
+        )
 
 
 def _is_complete(state: RingleaderState, view: View) -> bool:

@@ -87,7 +87,8 @@ def ringleader(run, settings):
 
     def step(tickets):
         change = sum(sum(run.delta(t) for t in batch) / len(batch) for batch in table.values()) / len(table)
-        run.publish(run.x + settings["server_lr"] * change, tickets)
+        server_lr = 1 / len(table) if settings["server_lr"] is None else settings["server_lr"]
+        run.publish(run.x + server_lr * change, tickets)
         oldest = min(run.tickets[t].version for batch in table.values() for t in batch)
         if not disturbed and run.version - 1 - oldest > 2 * len(table) - 2:
             run.broken.append(f"version {run.version} was made with a change of version {oldest}")

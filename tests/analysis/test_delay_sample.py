@@ -32,6 +32,13 @@ def test_absences_count_in_the_seconds_only() -> None:
     assert sample.present[:, 48:].max() == 0.0
 
 
+def test_presence_that_comes_and_goes_by_the_minute_is_seen() -> None:
+    blinking = Availability(period=100.0, on_fraction=0.3, random_phase=False)
+    sample = sample_delays(Delays(availability=blinking), num_clients=1, tickets=2)
+    assert sample.present is not None
+    assert sample.present.mean() == pytest.approx(0.3, abs=0.03)
+
+
 def test_lost_tickets_are_given_up_in_time() -> None:
     sample = sample_delays(Delays(dropout=0.5, timeout=7.0), num_clients=4, tickets=50)
     assert np.all(sample.seconds[sample.lost] == 7.0)

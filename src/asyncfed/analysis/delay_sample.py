@@ -18,6 +18,7 @@ DAYS = 7
 """Days over which presence is averaged."""
 
 MOMENTS_A_DAY = 96
+GOLDEN_RATIO = (5**0.5 - 1) / 2
 MOST_TICKETS = 200_000
 MOST_PRESENT = 300
 """Of more clients, the presence of so many is looked at."""
@@ -129,7 +130,9 @@ def sample_delays(
 
 def _presence(model: DelayModel, num_clients: int) -> Floats | None:
     """The share of the clients that can work through the next second, by day and moment of the day."""
-    moments = np.arange(DAYS * MOMENTS_A_DAY) * (DAY / MOMENTS_A_DAY)
+    count = np.arange(DAYS * MOMENTS_A_DAY)
+    # Not evenly spaced: a trace that repeats every minute would look the same at every full quarter of an hour.
+    moments = (count + count * GOLDEN_RATIO % 1.0) * (DAY / MOMENTS_A_DAY)
     clients = range(min(num_clients, MOST_PRESENT))
     shares = [
         sum(model.finish_compute(client, moment, 1.0) <= moment + 1.001 for client in clients) / len(clients)

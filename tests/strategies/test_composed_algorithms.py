@@ -16,8 +16,10 @@ def named(name, tickets, work=RATE):
 
 
 def test_what_the_names_stand_for():
-    assert named("ca2fl", 12) == FedBuff(concurrency=12, buffer_size=10, discount=NoDiscount(), work=RATE, rule=CA2FL())
-    assert named("ca2fl", 3).buffer_size == 3
+    assert named("ca2fl", 12) == FedBuff(
+        concurrency=12, buffer_size=10, server_lr=10 / 12, discount=NoDiscount(), work=RATE, rule=CA2FL()
+    )
+    assert (named("ca2fl", 3).buffer_size, named("ca2fl", 3).server_lr) == (3, 1.0)
     assert named("fednova", 3) == FedAvg(cohort_size=3, work=RATE, rule=FedNova())
     assert named("dc_asgd", 4) == AsyncSGD(concurrency=4, server_lr=0.25, work=RATE, rule=DcAsgd())
 

@@ -10,7 +10,9 @@ Rule:
 
 D_i = w_i - w_base is the client's change against the model it downloaded; v is made with the h and h_i from before the
 merge. A client that is in S twice is calibrated by its old h_i both times, and its last change is kept. By name:
-FedBuff without a discount, eta = 1, K as large as the number of tickets, at most 10, with the rule `ca2fl`.
+FedBuff without a discount, with the rule `ca2fl`, K as large as the number of tickets, at most 10, and eta =
+K / tickets. The paper has eta = 1, which is the same up to 10 tickets; with more, most changes are more than one buffer
+old, and much local work makes the model swing.
 
 State: a vector per client and their sum, at the server. A client that has not reported counts in h as 0; one that left
 counts with its last change. Bytes beyond the model: none.
@@ -38,7 +40,12 @@ add_algorithm(
         name="ca2fl",
         summary="CA2FL: FedBuff, each change calibrated by the client's last one and the mean of all",
         make=lambda tickets, work, rate: FedBuff(
-            concurrency=tickets, buffer_size=min(10, tickets), discount=NoDiscount(), work=work, rule=CA2FL()
+            concurrency=tickets,
+            buffer_size=min(10, tickets),
+            server_lr=min(10, tickets) / tickets,
+            discount=NoDiscount(),
+            work=work,
+            rule=CA2FL(),
         ),
         family="client table",
         year=2024,

@@ -7,20 +7,22 @@ Rule:
 
     D = sum_i n_i D_i / sum_i n_i over the cohort;     m = b m + D;     x = x + lr m
 
-By name: b = 0.9 and lr = 1. A steady change moves the model by lr / (1 - b) = 10 times itself. That is stable as long
-as lr times what a pass takes off the distance to the optimum is below 2 (1 + b) = 3.8: always, if a client's pass does
-not overshoot. It does amplify the differences between small cohorts about fivefold; then lower
-`strategy.rule.optimiser.b`, or `lr` to 1 - b.
+By name: b = 0.9 and lr = 1 - b = 0.1, so that a steady change moves the model by itself, as with FedAvg, and what
+differs from cohort to cohort is averaged over ten rounds. The common lr = 1 moves it ten times as far: stable as long
+as a client's pass does not overshoot, since 2 (1 + b) = 3.8 is the limit, but it amplifies the differences between
+small cohorts, and with cohorts of one client each, that differ, the loss need not fall at all. Raise
+`strategy.rule.optimiser.lr` with large cohorts and little local work.
 
 State: m, one model at the server. Bytes beyond the model: none.
 
-When to use it: cohorts large enough, changes that are small and point the same way for many rounds.
+When to use it: cohorts that differ; or, with a larger lr, changes that are small and point the same way for many
+rounds.
 
 What goes wrong elsewhere: m = b m + (1 - b) D, a mean of the changes, with the lr of the other form: ten times too
 slow.
 
-Confirmed: nothing but the general form of the heavy ball; that the paper has b = 0.9 among its values and lr = 1 rests
-on memory. b = 0, lr = 1 is FedAvg (tests/strategies/test_server_optimisers.py).
+Confirmed: nothing but the general form of the heavy ball; that the paper has b = 0.9 among its values rests on memory.
+b = 0, lr = 1 is FedAvg (tests/strategies/test_server_optimisers.py).
 """
 
 from __future__ import annotations
@@ -33,8 +35,10 @@ from asyncfed.strategies.fedavg import FedAvg
 add_algorithm(
     Algorithm(
         name="fedavgm",
-        summary="FedAvgM: FedAvg with momentum 0.9 at the server",
-        make=lambda tickets, work, rate: FedAvg(cohort_size=tickets, work=work, rule=Optimised(optimiser=Momentum())),
+        summary="FedAvgM: FedAvg with momentum 0.9 at the server (rate 0.1)",
+        make=lambda tickets, work, rate: FedAvg(
+            cohort_size=tickets, work=work, rule=Optimised(optimiser=Momentum(lr=0.1))
+        ),
         family="synchronous",
         year=2019,
         timing="synchronous",

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import asyncfed as af
@@ -38,12 +38,14 @@ def test_with_q_2_and_a_smoothness_by_hand():
     np.testing.assert_allclose(made, START + np.array([8.0, 1.0]) / 89.0, rtol=1e-9)
 
 
+@settings(max_examples=25)
 @given(st.lists(st.floats(0.0, 100.0), min_size=1, max_size=4), st.floats(0.1, 2.0))
 def test_with_q_0_it_is_the_merge_itself(losses, weight):
     arrivals = [arrival(t, loss, [0.1 * t, 0.3], weight) for t, loss in enumerate(losses)]
     assert step(QFair(q=0.0), *arrivals).tobytes() == step(Mean(), *arrivals).tobytes()
 
 
+@settings(max_examples=25)
 @given(st.floats(0.0, 8.0), st.floats(1e-6, 1e6))
 def test_equal_losses_keep_the_direction_and_never_lengthen_the_step(q, loss):
     changes = [[0.1, 0.0], [0.0, 0.3], [-0.2, 0.1]]

@@ -17,10 +17,11 @@ by data share; the larger d, the greedier, and the more the model is biased towa
 What goes wrong elsewhere: polling d candidates for their losses is a round trip in which nobody works, which
 comparisons leave out of the clock; candidates drawn uniformly while models are averaged equally, which forgets samples.
 
-Confirmed: the candidates by data share and the choice by the largest loss against two public implementations' texts
-(Flower's baseline and FLGo's selector, both with polled losses; the latter starts from losses of 100). That the
-variant without polling (rpow-d) uses the last loss that a client sent is the paper's as remembered; it is the loss of
-the model that the client started from here, theirs is a mean over its local steps.
+Confirmed: the variant without polling (rpow-d) against a public reproduction of the experiments, whose main loop was
+read: the last loss of each client that took part stands for its loss, infinity for one that never did. A review of the
+paper quotes that clients send a mean of their losses over the local steps; here it is the loss of the model that they
+start from. The candidates by data share, and the plain mean, rest on excerpts of public implementations; the text of
+the paper was not read beyond its abstract.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import asyncfed as af
@@ -66,6 +66,7 @@ def test_with_equal_speeds_it_is_fedavg_with_equal_weights(tiny):
 
 
 @given(counts=st.lists(st.integers(0, 12), max_size=8), changes=st.integers(1, 60))
+@settings(max_examples=40, deadline=None)
 def test_the_stop_is_that_of_exact_arithmetic(counts, changes):
     exact = all(counts) and bool(counts)
     if exact:

@@ -80,7 +80,7 @@ def test_without_a_cut_off_it_is_a_minibatch_with_a_fixed_allocation(tiny, proba
 def test_its_mean_step_is_that_of_all_trials_and_the_realised_count_would_not_do():
     """Change 1 from everybody: the mean of sum / B is 1, however many finish together."""
     strategy = MindFlayer(trials=2, cut_off=1.0, finish_probability=0.5)
-    finished, steps = 0, 4000
+    finished, steps = 0, 2000
     server = Server(strategy, [1])
     server.start()
     rng = np.random.default_rng(1)
@@ -96,8 +96,8 @@ def test_its_mean_step_is_that_of_all_trials_and_the_realised_count_would_not_do
                 outputs = server.wake(number, 0.0)
             mean += sum(sum(merge.weights) for merge in outputs_of(outputs, Merge)) / steps
     assert mean == pytest.approx(finished / steps)  # B = 1: each finished change counts 1
-    assert mean == pytest.approx(1.0, abs=0.04)
-    assert server.version / steps == pytest.approx(0.75, abs=0.04)  # dividing by the count would give this mean
+    assert mean == pytest.approx(1.0, abs=0.06)
+    assert server.version / steps == pytest.approx(0.75, abs=0.06)  # dividing by the count would give this mean
 
 
 def test_the_cut_off_and_the_probability_that_are_not_given():
@@ -143,7 +143,7 @@ def test_refusals(settings, complaint):
         MindFlayer(**settings)
 
 
-@pytest.mark.parametrize("cut_off", [None, inf, (0.5, 2.0)])
+@pytest.mark.parametrize("cut_off", [None, (0.5, inf)])
 def test_threads_interruptions_and_replay(tiny, trusted, cut_off):
     delays = Delays(compute=Pareto(minimum=0.4, shape=1.2), dropout=0.05)
     strategy = MindFlayer(trials=2, cut_off=cut_off, warm_up=2, work=WORK)

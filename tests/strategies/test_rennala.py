@@ -73,7 +73,7 @@ def test_with_equal_speeds_and_as_many_changes_as_clients_it_is_minibatch_sgd(ti
 
 
 @given(seed=st.integers(0, 10_000), changes=st.integers(1, 7))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=15, deadline=None)
 def test_staleness_is_zero_and_each_step_has_its_changes(seed, changes):
     server = Server(Rennala(changes_per_step=changes), [1] * 5, seed)
     chance, outputs = Stream(purpose_key(seed, "order")), server.start()

@@ -112,7 +112,7 @@ def test_the_step_is_the_mean_of_the_batches_means(tiny, events):
 
 
 @given(seed=st.integers(0, 100_000), clients=st.integers(1, 7))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_no_change_of_the_table_is_older_than_2n_minus_2_and_each_client_steps_once_a_round(seed, clients):
     table = Table(Server(Ringleader(), [1] * clients, seed))
     server, chance = table.server, Stream(purpose_key(seed, "order"))
@@ -206,7 +206,7 @@ def test_who_has_sent_enough_rests_until_the_table_is_complete():
 
 
 @given(seed=st.integers(0, 100_000), clients=st.integers(1, 5))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=10, deadline=None)
 def test_resting_changes_neither_the_bound_nor_the_steps(seed, clients):
     table = Table(Server(Ringleader(most_changes=1), [1] * clients, seed))
     server, chance = table.server, Stream(purpose_key(seed, "order"))

@@ -64,7 +64,7 @@ def test_the_counts_by_hand():
 
 
 @given(times=TIMES, steps=st.floats(0.0, 1e3), gradients=st.floats(0.0, 1e4), factor=st.floats(0.1, 10.0))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_its_laws(times, steps, gradients, factor):
     counts = Counts(steps, gradients)
     same, different = (best_clock(times, counts, data) for data in ("same", "different"))
@@ -87,6 +87,7 @@ def test_the_papers_speed_up():
 
 
 @given(times=TIMES, concurrency=st.integers(1, 30))
+@settings(max_examples=20, deadline=None)
 def test_who_does_not_wait_is_never_slower(times, concurrency):
     saved = concurrency_speed_up(times, concurrency)
     assert saved.asynchronous <= saved.synchronous * (1 + 1e-12)
@@ -102,7 +103,7 @@ def test_the_speed_up_is_what_draws_show():
 
 
 @given(times=TIMES, changes=st.integers(1, 12))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=15, deadline=None)
 def test_the_clocks_of_rennala_and_malenia_are_within_their_bounds(times, changes):
     for strategy, bound in (
         (Rennala(changes_per_step=changes), rennala_step_time(times, changes)),
@@ -118,7 +119,7 @@ def test_the_clocks_of_rennala_and_malenia_are_within_their_bounds(times, change
     gap=st.floats(0.1, 2.0),
     target=st.floats(0.5, 2.0),
 )
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=6, deadline=None)
 def test_the_whole_run_is_within_the_theorems_factor_of_the_best_possible_clock(times, noise, gap, target):
     problem = {"smoothness": 1.0, "start_gap": gap, "gradient_variance": noise, "target": target}
     counts = nonconvex_counts(**problem)
@@ -133,7 +134,7 @@ def test_the_whole_run_is_within_the_theorems_factor_of_the_best_possible_clock(
 
 
 @given(times=TIMES)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=15, deadline=None)
 def test_n_steps_of_ringleader_take_at_most_two_times_of_the_slowest(times):
     clients = len(times)
     ends = clock_of(Ringleader(), times, 4 * clients)

@@ -7,7 +7,7 @@ from tests.live.tiny_parts import Corrected, Impatient, SendIf, Shaken
 
 import asyncfed as af
 from asyncfed.core.record import UNSET, replace
-from asyncfed.core.types import Work
+from asyncfed.core.types import Budget, Work
 from asyncfed.live.checks import Limits
 from asyncfed.live.local import client_process, server_loop
 from asyncfed.live.local.local_engine import LocalEngine
@@ -246,7 +246,8 @@ def test_strategies_that_cancel_or_set_timers_run_live(three_clients, tmp_path, 
 def test_clients_are_sent_an_older_model_again(three_clients, tmp_path):
     path = tmp_path / "live.sqlite"
     engine = LocalEngine(slow=((1, 20.0),), task_seconds=0.01)
-    run = run_live(three_clients(30, strategy=Ringleader(work=WORK)), engine=engine, out=path)
+    experiment = three_clients(strategy=Ringleader(work=WORK), budget=Budget(rounds=3))
+    run = run_live(experiment, engine=engine, out=path)
     assert run.verdict == "finished"
     versions = [row.version for row in run.journal.event_rows() if row.kind == DISPATCH]
     assert versions != sorted(versions)

@@ -5,9 +5,11 @@ import pytest
 
 import asyncfed as af
 from asyncfed.core.types import Work
-from asyncfed.rules import CA2FL, DcAsgd, FedNova, Scaffold
+from asyncfed.rules import CA2FL, DcAsgd, FedDyn, FedNova, Scaffold
 from asyncfed.rules.fednova import count_gradients
-from asyncfed.strategies import FedAvg, FedBuff
+from asyncfed.store.schema import KIND_NAMES
+from asyncfed.strategies import ASOFed, FedAvg, FedBuff
+from asyncfed.strategies.samplers import Fair
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 nn = torch.nn
@@ -61,6 +63,43 @@ def test_one_full_step_of_all_clients_with_scaffold_is_gradient_descent():
     for _ in range(10):
         params = params - 0.2 * np.mean([problem.gradient(params, client) for client in range(3)], axis=0)
     assert run.params == pytest.approx(params, rel=1e-9, abs=1e-11)
+
+
+def test_two_full_steps_with_feddyn_have_the_linear_and_the_proximal_term():
+    problem, lr, alpha = problem_of_three(), 0.2, 0.5
+    work = Work(epochs=2, batch_size=100, learning_rate=lr, proximal=alpha)
+    base = experiment(FedAvg(cohort_size=3, weighting="equal", rule=FedDyn()), work, budget=af.Budget(rounds=8))
+    x = problem.init(base.seed)
+    g, h = np.zeros((3, x.size)), np.zeros(x.size)
+    for _ in range(8):
+        models = []
+        for client in range(3):
+            w = x
+            for _ in range(2):
+                w = w - lr * (problem.gradient(w, client) - g[client] + alpha * (w - x))
+            g[client] -= alpha * (w - x)
+            models.append(w)
+        h -= alpha / 3 * np.sum([w - x for w in models], axis=0)
+        x = np.mean(models, axis=0) - h / alpha
+    assert af.run(base, problem=problem).params == pytest.approx(x, rel=1e-9, abs=1e-11)
+
+
+def test_two_full_steps_with_aso_fed_have_the_correction_and_the_proximal_term():
+    problem, lr, lam, b = problem_of_three(), 0.2, 0.5, 0.5
+    work = Work(epochs=2, batch_size=100, learning_rate=lr, proximal=lam)
+    base = experiment(ASOFed(concurrency=1, dynamic_step=False, sampler=Fair()), work, budget=af.Budget(updates=9))
+    x = problem.init(base.seed)
+    last, s, h, sizes = np.tile(x, (3, 1)), np.zeros((3, x.size)), np.zeros((3, x.size)), np.array([12, 7, 20])
+    run = af.run(base, problem=problem)
+    for client in [event.client for event in run.journal.event_rows() if KIND_NAMES[event.kind] == "merge"]:
+        w, surrogates = x, []
+        for _ in range(2):
+            surrogates.append(problem.gradient(w, client) + lam * (w - x))
+            w = w - lr * (surrogates[-1] - s[client] + h[client])
+        h[client], s[client] = b * h[client] + (1 - b) * s[client], np.mean(surrogates, axis=0)
+        x = x - sizes[client] / sizes.sum() * (last[client] - w)
+        last[client] = w
+    assert run.params == pytest.approx(x, rel=1e-9, abs=1e-11)
 
 
 RULES = {"scaffold": Scaffold(), "ca2fl": CA2FL(), "fednova": FedNova(), "dc_asgd": DcAsgd(adaptive=True)}

@@ -107,7 +107,7 @@ def test_without_over_selection_and_deadline_it_is_fedavg_to_the_last_bit(weight
     fewest=st.integers(1, 2),
     when_short=st.sampled_from(["wait", "abandon"]),
 )
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=12, deadline=None)
 def test_no_cancelled_ticket_is_merged_and_nothing_hangs(clock_run, seconds, deadline, fewest, when_short):
     strategy = OverSelection(
         cohort_size=3, over_selection=0.3, deadline=deadline, fewest_reports=fewest, when_short=when_short
@@ -121,6 +121,7 @@ def test_no_cancelled_ticket_is_merged_and_nothing_hangs(clock_run, seconds, dea
     assert run.server.stopped or run.at_work()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sampler", [ShuffledCycle(), UniformAll(), ShortestQueue()])
 def test_it_passes_the_check(sampler):
     check_strategy(OverSelection(cohort_size=3, deadline=1.0, fewest_reports=2, sampler=sampler), seed=1)

@@ -114,6 +114,7 @@ def test_merges_come_at_multiples_of_the_period(clock_run, seconds, period, at_o
     assert all(sum(merge.weights) <= 1 + 1e-12 for merge in run.merges)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sampler", [ShuffledCycle(), UniformAll()])
 @pytest.mark.parametrize("restart", ["at_merge", "at_once"])
 def test_it_passes_the_check(sampler, restart):

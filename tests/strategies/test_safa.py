@@ -96,7 +96,7 @@ def with_plain_cache(run):
     tolerance=st.integers(0, 3),
     seed=st.integers(0, 99),
 )
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=10, deadline=None)
 def test_weights_sum_to_one_over_all_clients(clock_run, seconds, quota, tolerance, seed):
     examples = [1 + (seed * (client + 3)) % 7 for client in range(len(seconds))]
     moves = [(-1.0) ** client * (client + seed % 5) for client in range(len(seconds))]
@@ -122,6 +122,7 @@ def test_who_has_left_is_out_of_the_mean_and_who_comes_begins_at_x(clock_run):
 
 
 @given(st.permutations(range(6)), st.sets(st.integers(0, 5)), st.integers(1, 6))
+@settings(max_examples=20)
 def test_who_was_not_picked_before_comes_first(arrived, before, quota):
     picked = pick_first(arrived, sorted(before), quota)
     assert len(picked) == quota
@@ -130,6 +131,7 @@ def test_who_was_not_picked_before_comes_first(arrived, before, quota):
     assert pick_first(arrived, [], quota) == list(arrived[:quota])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "strategy",
     [Safa(cohort_size=2, lag_tolerance=1), Safa(cohort_size=4, deadline=2.0), Safa(cohort_size=1, lag_tolerance=0)],

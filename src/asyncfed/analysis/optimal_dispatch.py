@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from asyncfed.analysis.participation import mean_durations
@@ -15,7 +17,7 @@ from asyncfed.strategies import Dispatching
 from asyncfed.strategies.generalized_async_sgd import GeneralizedAsyncSGD
 from asyncfed.strategies.samplers import Weighted
 from asyncfed.strategies.schedules import ConstantRate
-from asyncfed.theory.optimal_sampling import SamplingPlan, optimal_sampling
+from asyncfed.theory.optimal_sampling import SamplingPlan, optimal_sampling, sampling_plan
 
 
 def optimal_chances(
@@ -57,6 +59,26 @@ def optimal_chances(
             )
         seconds.append(float(np.mean(reported)))
     return optimal_sampling(seconds, tickets, 0.0, noise_ratio)
+
+
+def sampling_choices(
+    mean_service: Sequence[float], tickets: int, noise_ratio: float = 100.0
+) -> dict[str, SamplingPlan]:
+    """Three ways to draw these clients: equally, for the least time, and for the fewest updates.
+
+    Args:
+        mean_service: mean seconds that a ticket keeps its client at work, above 0.
+        tickets: how many are out at once, 1 or more; a busy client queues them.
+        noise_ratio: see `optimal_chances`.
+
+    Returns:
+        The plans by these names.
+    """
+    return {
+        "equal": sampling_plan(mean_service, tickets, noise_ratio=noise_ratio),
+        "least time": optimal_sampling(mean_service, tickets, noise_ratio=noise_ratio),
+        "fewest updates": optimal_sampling(mean_service, tickets, noise_ratio=noise_ratio, per="update"),
+    }
 
 
 def with_optimal_sampling(

@@ -41,3 +41,37 @@ def speedup(
     print_line(f"nobody waits              {saved.asynchronous:.4g}   the mean time of a client")
     print_line(f"rounds wait for all       {saved.synchronous:.4g}   the mean of the longest of {concurrency} draws")
     print_line(f"speed-up                  {saved.factor:.3g}x")
+
+
+@explain.command()
+def sampling(
+    times: Annotated[
+        list[str],
+        typer.Option(metavar="COUNTxSECONDS", help="So many clients that take so long on average; repeatable."),
+    ],
+    concurrency: Annotated[int, typer.Option(help="Tickets out at once; a busy client queues them.")] = 10,
+    noise_ratio: Annotated[
+        float, typer.Option(help="A client's squared stochastic gradient over the squared gradient to be reached.")
+    ] = 100.0,
+) -> None:
+    """Say how often Generalized AsyncSGD should draw fast and slow clients.
+
+    For exponential times with these means and the bound of asyncfed.theory.optimal_sampling. Updates and time to the
+    same accuracy are in multiples of those with equal chances.
+    """
+    from asyncfed.analysis.optimal_dispatch import sampling_choices
+    from asyncfed.analysis.speed_up import groups_of_clients
+
+    groups = groups_of_clients(times)
+    service = [seconds for count, seconds in groups for _ in range(count)]
+    plans = sampling_choices(service, concurrency, noise_ratio)
+    equal = plans["equal"]
+    first = [sum(count for count, _ in groups[:place]) for place in range(len(groups))]
+    columns = [f"p, {seconds:g} s" for _, seconds in groups]
+    print_line(f"{len(service):,} clients, {concurrency} tickets out at once; p is a client's chance of being drawn:")
+    print_line(f"{'':16}" + "".join(f"{name:>12}" for name in [*columns, "updates/s", "updates", "time"]))
+    for name, plan in plans.items():
+        chances = [f"{plan.probabilities[place]:.4g}" for place in first]
+        measures = [f"{plan.prediction.throughput:.4g}", f"{plan.updates / equal.updates:.3g}x"]
+        cells = [*chances, *measures, f"{plan.seconds / equal.seconds:.3g}x"]
+        print_line(f"{name:16}" + "".join(f"{cell:>12}" for cell in cells))

@@ -13,7 +13,7 @@ Tickets of client i are dispatched, and so finished, with frequency p_i whatever
 the mean step that of all clients with equal weights. With equal chances, the default, it is asynchronous SGD with the
 sampler `uniform_all`, to the last bit. Chances that need the least time follow from the clients' mean durations, which
 a name does not know: `asyncfed.analysis.optimal_dispatch.with_optimal_sampling(experiment)` takes them from the delays
-of an experiment, which may be those of a recorded run, and `asyncfed.theory.optimal_sampling` from a list of seconds.
+of an experiment or from a recorded run, `asyncfed explain sampling` from numbers of one's own.
 
 State: the mean weight of the clients that are here, a number. Bytes beyond the model: none. Clients queue tickets, each
 with the model it was sent with.

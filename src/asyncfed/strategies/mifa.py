@@ -23,8 +23,9 @@ what those want who are mostly there.
 What goes wrong elsewhere: a public strategy for Flower fills in 0 for clients that have not reported before it looks
 whether all have, so that it never waits for anybody and its first steps are too short.
 
-Confirmed: the rule by two public implementations (that strategy and APPFL's) and by MIFA with everybody available =
-FedAvg with equal weights (tests/rules/test_table_mean.py). The first round of all clients rests on memory of the paper.
+Confirmed: the rule by the code of that strategy, which was read, and by MIFA with everybody available = FedAvg with
+equal weights (tests/strategies/test_rounds_with_a_table.py). The first round of all clients rests on memory of the
+paper; the authors' code was not found.
 """
 
 from __future__ import annotations

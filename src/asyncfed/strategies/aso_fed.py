@@ -35,9 +35,9 @@ When to use it: as the paper's own predecessor, for comparison. It does not corr
 differing data it ends, like AFL, where the clients' models balance, not at the optimum of all.
 
 What goes wrong elsewhere: AFL-Lib takes the whole pass's change for s, a proximal term without a gradient, a norm that
-is not squared, and no r_i. Another public implementation (FedOpt, one of its training methods) changes gradients
-after the step of the optimiser was made, so that they have no effect, moves h by the new gradient instead of the previous one, counts delays in
-versions with a decimal logarithm, and takes the change against the downloaded model.
+is not squared, and no r_i. Another public implementation (FedOpt, one of its training methods) changes gradients after
+the step of the optimiser was made, so that they have no effect, moves h by the new gradient instead of the previous
+one, counts delays in versions with a decimal logarithm, and takes the change against the downloaded model.
 
 Confirmed: AFL-Lib's and FedOpt's code were read; they agree on z and, but for what is said above, on the rest. The
 paper's formulas as they stand here, c_i and h among them, and the values of lam and b rest on notes and memory: its

@@ -28,7 +28,7 @@ from asyncfed.strategies.algorithm import algorithms
 BASELINE = "sync"
 """Synchronous FedAvg with equal weights: sets the time that a cell's runs may take, and what ratios are to."""
 
-TRIALS, SEEDS = 7, 5
+TRIALS, SEEDS = 6, 5
 QUICK_TRIALS, QUICK_SEEDS = 4, 3
 QUICK_PROBLEMS = ("quadratic", "logistic", "digits")
 QUICK_DELAYS = ("stragglers",)

@@ -6,6 +6,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from asyncfed.analysis.statistics import geometric_interval
 from asyncfed.arena.cells import Cell, base_experiment, cell_experiment, make_strategy
 from asyncfed.arena.measured_run import RunOutcome, Targets, find_targets, run_to_targets, without_run
 from asyncfed.arena.problems import PROBLEMS
@@ -93,11 +94,11 @@ def compute_entry(request: EntryRequest, folder: Path, known: dict[str, Any]) ->
 
 
 def time_limit(trials: list[Trial]) -> float:
-    """What a run may take, by the baseline's trials: a multiple of its slowest seed; or as long as it lasted."""
+    """What a run may take, by the baseline's trials: a multiple of its geometric mean; or as long as it lasted."""
     best = best_trial(trials)
     times = [outcome.time for outcome in (best.outcome, *best.again) if outcome.time is not None]
     if times:
-        return MULTIPLE * max(times)
+        return MULTIPLE * geometric_interval(times).mean
     return max([trial.outcome.elapsed for trial in trials if trial.outcome.elapsed > 0], default=1.0)
 
 

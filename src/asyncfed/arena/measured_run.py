@@ -21,6 +21,10 @@ from asyncfed.store.journal import Journal
 DIVERGED = 100.0
 """A model whose loss is so many times as far from the least as the first one's was will not come back."""
 
+STALLED = 40
+GAIN = 0.05
+"""A run that has gained less than this share of what was left, in so many measurements, is given up."""
+
 MOST_EVENTS = 20
 """Arrivals and timers, per update that a run may merge, after which it is given up: timers alone cost no time."""
 
@@ -163,11 +167,13 @@ class TargetWatch:
         self._due: Spent | None = None
         self._execution: Execution | None = None
         self._left = self._worst_left = 1.0
+        self._lefts: list[float] = []  # the least so far, at each measurement
+        self._stalled = False
 
     @property
     def ended(self) -> bool:
         """Whether there is nothing more to learn from this run."""
-        return self.diverged or (self.reached is not None and self.worst_reached is not None)
+        return self.diverged or self._stalled or (self.reached is not None and self.worst_reached is not None)
 
     def before_merge(self, execution: Execution, merge: Merge) -> None:
         """Note what the run has cost, if the model that this merge makes is to be measured."""
@@ -194,8 +200,11 @@ class TargetWatch:
         self._worst_left = min(self._worst_left, self._targets.worst_left(worst))
         if self.reached is None and loss <= self._targets.level:
             self.reached = spent
+            self._lefts.clear()  # from now on, of the worst clients
         if self.worst_reached is None and worst <= self._targets.worst_level:
             self.worst_reached = spent
+        self._lefts.append(self._left if self.reached is None else self._worst_left)
+        self._stalled = len(self._lefts) > STALLED and self._lefts[-1] > (1 - GAIN) * self._lefts[-1 - STALLED]
 
     def outcome(self, verdict: str, reason: str, updates: int, elapsed: float) -> RunOutcome:
         """What is kept of the run, which ended with this verdict of the engine."""
@@ -206,6 +215,9 @@ class TargetWatch:
             word, reason = "diverged", reason or f"its loss rose to {DIVERGED:g} times that of the first model"
         else:
             word = "not reached"
+            if self._stalled:
+                gained = f"gained less than {100 * GAIN:g} % of what was left in {STALLED * self._every} updates"
+                reason = f"it was given up after {updates} updates: {gained}"
         return RunOutcome(
             word,
             reason,

@@ -73,7 +73,7 @@ def _problems() -> list[ArenaProblem]:
             remaining=3e-4,
             worst_remaining=1e-3,
             measure_every=3,
-            most_updates=600,
+            most_updates=1000,
         ),
         ArenaProblem(
             name="ridge",
@@ -87,7 +87,7 @@ def _problems() -> list[ArenaProblem]:
             remaining=0.008,
             worst_remaining=0.02,
             measure_every=3,
-            most_updates=600,
+            most_updates=1000,
         ),
         ArenaProblem(
             name="logistic",
@@ -101,7 +101,7 @@ def _problems() -> list[ArenaProblem]:
             remaining=0.005,
             worst_remaining=0.02,
             measure_every=3,
-            most_updates=600,
+            most_updates=1000,
         ),
         ArenaProblem(
             name="digits",
@@ -112,10 +112,10 @@ def _problems() -> list[ArenaProblem]:
             splits=_splits(QuantileDirichlet(concentration=0.3, bins=10, min_size=16), 16),
             batch_size=16,
             rate=0.3,
-            remaining=0.08,
-            worst_remaining=0.12,
+            remaining=0.12,
+            worst_remaining=0.2,
             measure_every=6,
-            most_updates=300,
+            most_updates=400,
         ),
     ]
 

@@ -37,7 +37,7 @@ def arena(
     ] = None,
     seeds: Annotated[int | None, typer.Option(help="Fresh seeds.", show_default="5; 3 with --quick")] = None,
     trials: Annotated[
-        int | None, typer.Option(help="Settings tried for each strategy and cell.", show_default="7; 4 with --quick")
+        int | None, typer.Option(help="Settings tried for each strategy and cell.", show_default="6; 4 with --quick")
     ] = None,
     workers: Workers = None,
     out_dir: OutFolder = Path("runs/arena"),

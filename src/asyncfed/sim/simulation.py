@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from heapq import heapify, heappop, heappush
 from math import inf
-from typing import Any
+from typing import Any, cast
 
 from asyncfed.core.record import UNSET, replace
 from asyncfed.core.types import Dispatch, Merge, Report
@@ -41,6 +41,8 @@ class Simulation:
         observer: MergeObserver | None = None,
     ) -> None:
         self._delays = delays
+        limited = isinstance(delays, LimitsBandwidth) and delays.limits_bandwidth
+        self._links = cast(LimitsBandwidth, delays) if limited else None  # found out once: it takes long to ask
         self._examples: list[int] = problem.num_examples.tolist()
         self._heap: list[tuple[float, int, float, float, bool]] = []
         self._free_at: dict[int, float] = {}
@@ -129,7 +131,7 @@ class Simulation:
         delays, examples, queued = self._delays, self._examples, self._queued
         timing_of, watts, finish_compute = delays.timing, delays.watts, delays.finish_compute
         params, trained, last, refined = execution.vectors.params, execution.vectors.trained, None, False
-        limited = isinstance(delays, LimitsBandwidth) and delays.limits_bandwidth
+        limited = self._links is not None
 
         def schedule(dispatch: Dispatch) -> None:
             nonlocal last, refined
@@ -164,7 +166,7 @@ class Simulation:
 
         If either is known only after training, the ticket is trained now.
         """
-        ticket, client, work, delays = dispatch.ticket, dispatch.client, dispatch.work, self._delays
+        ticket, client, work, links = dispatch.ticket, dispatch.client, dispatch.work, self._links
         params, trained = self._execution.vectors.params, self._execution.vectors.trained
         if not (timing.lost or ticket in trained or known_before(work, params.size, params.itemsize)):
             self._training.train([dispatch])
@@ -172,8 +174,8 @@ class Simulation:
         if "steps" in measured:
             done = completed_fraction(work, self._examples[client], int(measured["steps"]))
             timing = replace(timing, compute=timing.compute * done)
-        if isinstance(delays, LimitsBandwidth) and delays.limits_bandwidth:
-            timing = timing.with_transfer(*delays.transfer_seconds(client, *self._bytes(dispatch, measured)))
+        if links is not None:
+            timing = timing.with_transfer(*links.transfer_seconds(client, *self._bytes(dispatch, measured)))
         return timing
 
     def _bytes(self, dispatch: Dispatch, measured: dict[str, float]) -> tuple[int, int]:

@@ -4,6 +4,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -164,3 +165,12 @@ def test_workers_and_kills_change_no_byte(tmp_path):
         assert (two / name).read_bytes() == (one / name).read_bytes(), name
     assert (two / RUNS).read_bytes().splitlines()[: len(before) - 1] == before[:-1]
     assert sorted((two / RUNS).read_bytes().splitlines())[:3] == sorted((one / RUNS).read_bytes().splitlines())[:3]
+
+
+def test_the_document_says_what_is_done():
+    text = (Path(__file__).parents[2] / "docs" / "arena.md").read_text()
+    for problem in PROBLEMS.values():
+        assert f"| {100 * problem.remaining:g} % |" in text
+        assert f"{problem.most_updates:,}" in text
+    assert f"{arena.TRIALS} settings" in text
+    assert f"{arena.SEEDS} fresh seeds" in text

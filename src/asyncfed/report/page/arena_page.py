@@ -14,6 +14,7 @@ from asyncfed.analysis.statistics import Interval
 from asyncfed.arena.arena import BASELINE, ArenaResults
 from asyncfed.arena.cells import LOCAL_STEPS, NUM_CLIENTS, TICKETS
 from asyncfed.arena.entry import MULTIPLE, TUNING_SEEDS
+from asyncfed.arena.measured_run import GAIN, STALLED
 from asyncfed.arena.problems import PROBLEMS, SPLITS
 from asyncfed.arena.ranking import nemenyi_factor
 from asyncfed.arena.summary import MEASURES, MeasureSummary, Row, overall
@@ -200,6 +201,8 @@ def _notes(results: ArenaResults) -> str:
         seeds=len(plan.seeds),
         multiple=f"{MULTIPLE:g}",
         baseline=BASELINE,
+        gain=f"{100 * GAIN:g}",
+        stalled=STALLED,
     )
 
 

@@ -88,8 +88,8 @@ function overall() {
 }
 
 const COLUMNS = [
-  ["rank", "Mean rank", "number", (one) => one.rank],
   ["name", "Strategy", "", (one) => one.name],
+  ["rank", "Mean rank", "number", (one) => one.rank],
   ["ratio", "Times the best, median", "number", (one) => one.ratio ?? Infinity],
   ["reached", "Cells reached", "number", (one) => -one.reached],
   ["first", "In the first group", "number", (one) => -one.first],
@@ -99,7 +99,7 @@ const COLUMNS = [
 ];
 
 function sorted(list, columns, key, down) {
-  const [, , , value] = columns.find(([name]) => name === key) || columns[0];
+  const [, , , value] = columns.find(([name]) => name === key);
   const order = (a, b) => { const x = value(a), y = value(b); return x < y ? -1 : x > y ? 1 : 0; };
   return [...list].sort((a, b) => (down ? order(b, a) : order(a, b)));
 }
@@ -114,8 +114,8 @@ function head(columns, key, down) {
 function drawOverall() {
   const list = sorted(overall(), COLUMNS, state.sort, state.down), most = data.strategies.length;
   const body = list.map((one) => `<tr data-strategy="${one.i}"${one.i === state.strategy ? ' class="chosen"' : ""}>
-    <td class="number">${Number.isNaN(one.rank) ? "" : `<span class="bar" style="width:${(5 * one.rank / most).toFixed(2)}rem"></span>${one.rank.toFixed(1)}`} <span class="dot" title="cannot be told from the best">${one.together ? "●" : "&nbsp;&nbsp;"}</span></td>
     <th scope="row"><button type="button" class="name" title="${html(one.summary)}">${html(one.name)}</button></th>
+    <td class="number">${Number.isNaN(one.rank) ? "" : `<span class="bar" style="width:${(5 * one.rank / most).toFixed(2)}rem"></span>${one.rank.toFixed(1)}`} <span class="dot" title="cannot be told from the best">${one.together ? "●" : "&nbsp;&nbsp;"}</span></td>
     <td class="number">${times(one.ratio)}</td><td class="number">${one.reached} / ${one.cells}</td><td class="number">${one.first} / ${one.cells}</td>
     <td>${html(one.timing)}</td><td>${html(one.family)}</td><td class="number">${one.year}</td></tr>`).join("");
   $("ranking").innerHTML = `<table><thead><tr>${head(COLUMNS, state.sort, state.down)}</tr></thead><tbody>${body}</tbody></table>`;
@@ -142,9 +142,9 @@ function drawHeat(list) {
       if (found.length && found[found.length - 1].key === key) found[found.length - 1].count += 1;
       else found.push({ key, word: cell[keys[keys.length - 1]], count: 1 });
     }
-    return found.map((one) => `<th colspan="${one.count}" class="edge" title="${html(words(one.word))}">${html(one.count > 1 ? words(one.word) : words(one.word).slice(0, 5))}</th>`).join("");
+    return found.map((one) => `<th colspan="${one.count}" class="edge" title="${html(words(one.word))}">${html(one.count > 1 || keys.length > 1 ? words(one.word) : words(one.word).slice(0, 5))}</th>`).join("");
   };
-  const heads = `<tr><td></td>${spans(["problem"])}</tr><tr><td></td>${spans(["problem", "delays"])}</tr><tr class="splits"><td></td>${cells.map((cell) => `<th title="${html(cell.split)}">${html(cell.split[0])}</th>`).join("")}</tr>`;
+  const heads = `<tr><td></td>${spans(["problem"])}</tr><tr class="delays"><td></td>${spans(["problem", "delays"])}</tr><tr class="splits"><td></td>${cells.map((cell) => `<th title="${html(cell.split)}">${html(cell.split[0])}</th>`).join("")}</tr>`;
   const body = list.map((one) => `<tr${one.i === state.strategy ? ' class="chosen"' : ""}><th scope="row">${html(one.name)}</th>${cells.map((cell) => {
     const row = rowOf(cell.i, one.i), ratio = row && row[name].toBest;
     const look = ratio === null || ratio === undefined ? ' class="missed"' : ` style="background:${colour(Math.log2(Math.max(ratio, 1)) / MOST)}"`;
@@ -180,9 +180,9 @@ function point(event) {
 // ---- one cell ---------------------------------------------------------------------------------------------------
 
 const CELL_COLUMNS = [
+  ["name", "Strategy", "", (row) => data.strategies[row.strategy].name],
   ["rank", "Rank", "number", (row) => row[measure()].rank],
   ["group", "Group", "number", (row) => row[measure()].group ?? Infinity],
-  ["name", "Strategy", "", (row) => data.strategies[row.strategy].name],
   ["ratio", "To the baseline", "", (row) => row[measure()].ratio ?? Infinity],
   ["times", "", "number", null],
   ...data.measures.map((name) => [name, MEASURES[name], "number", (row) => row[name].mean ?? Infinity]),
@@ -208,9 +208,9 @@ function drawCell() {
   const body = sorted(own, CELL_COLUMNS, state.cellSort, state.cellDown).map((row) => {
     const found = row[name], one = data.strategies[row.strategy];
     const missed = row.verdict === "reached" ? "" : `<small title="${html(row.reason)}">${html(row.verdict)}</small>`;
-    return `<tr${row.strategy === state.strategy ? ' class="chosen"' : ""}><td class="number">${digits(found.rank)}</td>
-      <td class="number">${found.group === null ? "–" : `<span class="group${found.group === 1 ? " first" : ""}">${found.group}</span>`}</td>
-      <th scope="row" title="${html(one.summary)}">${html(one.name)}${missed}</th><td>${whiskers(found, low, high)}</td>
+    return `<tr${row.strategy === state.strategy ? ' class="chosen"' : ""}><th scope="row" title="${html(one.summary)}">${html(one.name)}${missed}</th>
+      <td class="number">${digits(found.rank)}</td><td class="number">${found.group === null ? "–" : `<span class="group${found.group === 1 ? " first" : ""}">${found.group}</span>`}</td>
+      <td>${whiskers(found, low, high)}</td>
       <td class="number">${found.ratio === null ? "–" : `${times(found.ratio)}${found.ratioLow === null ? "" : `<small>${digits(found.ratioLow, 2)} to ${digits(found.ratioHigh, 2)}</small>`}`}</td>
       ${data.measures.map((key) => `<td class="number">${shown(key, row[key].mean) || "–"}</td>`).join("")}
       <td class="number">${found.reached} / ${data.seeds.length}</td><td class="number">${row.left === null ? "" : digits(100 * row.left, 2)}</td>
@@ -316,12 +316,13 @@ $("ranking").addEventListener("click", (event) => {
 });
 $("heat").addEventListener("pointermove", point);
 $("heat").addEventListener("pointerdown", point);
-$("heat").addEventListener("pointerleave", () => { $("tip").hidden = true; });
+$("heat").addEventListener("pointerleave", (event) => { if (event.pointerType === "mouse") $("tip").hidden = true; });
 $("heat").addEventListener("click", (event) => {
   const square = event.target.closest("td[data-cell]");
   if (!square) return;
   state.cell = Number(square.dataset.cell);
   state.strategy = Number(square.dataset.strategy);
+  drawOverall();
   drawCell();
   if (matchMedia("(pointer: fine)").matches) $("cell").scrollIntoView({ behavior: "smooth" });
 });

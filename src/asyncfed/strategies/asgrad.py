@@ -11,7 +11,8 @@ Rule:
         shuffled  the next of a permutation of all n, which is drawn anew every n assignments, busy or not
 
 At the beginning `concurrency` workers are assigned x0, all if there are as many. Busy workers queue what they are
-assigned, and work on it later from the model of its assignment.
+assigned, and work on it later from the model of its assignment. By name b = 1, and the mean change counts 1 / (tickets
+out at once), as for `async_sgd`; the paper has one step of a rate that is small enough.
 
 State: the order of the present cycle (shuffled); the b reports that wait. Bytes beyond the model: none.
 
@@ -170,7 +171,7 @@ for _order, _words, _data in (
             name=f"asgrad_{_order}",
             summary=_words,
             make=lambda tickets, work, rate, order=_order: AsGrad(  # type: ignore[misc]
-                concurrency=tickets, order=order, work=work
+                concurrency=tickets, order=order, server_lr=1.0 / tickets, work=work
             ),
             family="staleness",
             year=2023,

@@ -8,6 +8,10 @@ Rule:
 
     on arrival:  x = x + server_lr (w_i - w_base)
 
+The papers have one local step, whose rate is to be small where many are at work. By name server_lr is 1 / (tickets out
+at once): changes that answer to the same model then move it together as far as one of them would alone. With 1, the
+class's default, local work that comes near a client's optimum overshoots, and with many tickets the model diverges.
+
 State: none. Bytes beyond the model: none.
 
 When to use it: as the plainest asynchronous baseline, and as the host of rules that keep a table of clients.
@@ -72,7 +76,7 @@ add_algorithm(
     Algorithm(
         name="async_sgd",
         summary="asynchronous SGD: every change is added as it arrives, however stale",
-        make=lambda tickets, work, rate: AsyncSGD(concurrency=tickets, work=work),
+        make=lambda tickets, work, rate: AsyncSGD(concurrency=tickets, server_lr=1.0 / tickets, work=work),
         family="staleness",
         year=2011,
         timing="asynchronous",

@@ -14,7 +14,8 @@ Rule:
 `delay_adaptive` takes eta tau_C / tau beyond tau_C, which needs no smoothness L and is inside Koloskova's interval if
 eta <= 1/(4 L tau_C); settings choose the theorem's limit or dropping instead. The formula is then Mishchenko's with
 M = tau_C. The two names differ in who works: here the next client is drawn; there M workers are drawn once, and whoever
-reports gets the new model itself.
+reports gets the new model itself. By name server_lr, what a change counts in full, is 1 / (tickets out at once), as for
+`async_sgd`: eta is then the local rate divided by tau_C, as the condition above asks.
 
 State: none. Bytes beyond the model: none.
 
@@ -160,7 +161,7 @@ for _name, _next, _words in (
             name=_name,
             summary=_words,
             make=lambda tickets, work, rate, next_client=_next: DelayAdaptive(  # type: ignore[misc]
-                concurrency=tickets, next_client=next_client, work=work
+                concurrency=tickets, next_client=next_client, server_lr=1.0 / tickets, work=work
             ),
             family="staleness",
             year=2022,

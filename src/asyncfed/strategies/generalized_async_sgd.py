@@ -11,9 +11,10 @@ Rule:
 
 Tickets of client i are dispatched, and so finished, with frequency p_i whatever the speeds, so that 1 / (n p_i) makes
 the mean step that of all clients with equal weights. With equal chances, the default, it is asynchronous SGD with the
-sampler `uniform_all`, to the last bit. Chances that need the least time follow from the clients' mean durations, which
-a name does not know: `asyncfed.analysis.optimal_dispatch.with_optimal_sampling(experiment)` takes them from the delays
-of an experiment or from a recorded run, `asyncfed explain sampling` from numbers of one's own.
+sampler `uniform_all`, to the last bit. By name server_lr is 1 / (tickets in the network), as for `async_sgd`. Chances
+that need the least time follow from the clients' mean durations, which a name does not know:
+`asyncfed.analysis.optimal_dispatch.with_optimal_sampling(experiment)` takes them from the delays of an experiment or
+from a recorded run, `asyncfed explain sampling` from numbers of one's own.
 
 State: the mean weight of the clients that are here, a number. Bytes beyond the model: none. Clients queue tickets, each
 with the model it was sent with.
@@ -146,7 +147,7 @@ add_algorithm(
     Algorithm(
         name="generalized_async_sgd",
         summary="Generalized AsyncSGD: tickets queue at clients drawn from p, here uniform; steps by 1 / (n p)",
-        make=lambda tickets, work, rate: GeneralizedAsyncSGD(concurrency=tickets, work=work),
+        make=lambda tickets, work, rate: GeneralizedAsyncSGD(concurrency=tickets, server_lr=1.0 / tickets, work=work),
         family="staleness",
         year=2024,
         timing="asynchronous",

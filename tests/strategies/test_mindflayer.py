@@ -114,6 +114,20 @@ def test_the_cut_off_and_the_probability_that_are_not_given():
     assert outputs_of(outputs, Merge)[0].weights == (1 / 0.8,)
 
 
+def test_a_client_that_has_become_slower_is_measured_anew():
+    server = Server(MindFlayer(warm_up=2, slack=2.0), [1])
+    server.start()
+    arrive(server, 0, 1.0)
+    outputs = arrive(server, 0, 1.0)
+    for number in (2, 3):  # from now on it takes 5 s: two trials in a row are cut off after 2 s
+        assert [wake.after for wake in outputs_of(outputs, Wake)] == [2.0]
+        outputs = server.wake(number, 0.0)
+    for _ in range(2):  # and two are not, however long they take
+        assert not outputs_of(outputs, Wake)
+        outputs = arrive(server, 0, 5.0)
+    assert [wake.after for wake in outputs_of(outputs, Wake)] == [10.0]
+
+
 def test_who_leaves_is_out_of_the_step_and_a_lost_trial_is_made_again():
     server = Server(MindFlayer(cut_off=1.0, finish_probability=0.5), [1, 1, 1])
     server.start()

@@ -156,7 +156,7 @@ add_algorithm(
         data="any",
         server_memory="n",
         sums_only=False,
-        evidence="code",
+        evidence="adaptation",
         optimum=True,
     ),
     __name__,

@@ -58,7 +58,9 @@ class Algorithm(Config):
             as secure aggregation gives them.
         private: whether it adds the noise of a privacy guarantee.
         certificate: the theorem that `asyncfed certify` holds it against; "" if there is none.
-        evidence: what the rule was confirmed by; the card says more.
+        evidence: what the rule was confirmed by: the paper's "text", the authors' "code", a "review" or other account
+            of it (an abstract, notes), an "adaptation" (public code of others), "memory" alone; or it is "ours". The
+            card says more.
         metrics: the numbers about an arrival that it decides by, beside those that every report has.
         optimum: whether, with local steps small enough, it tends to the optimum of all clients' equally weighted mean
             whatever their data and speeds. Tests hold it to that.

@@ -179,11 +179,17 @@ class RoundState(SamplerState):
     merged_this_round: int = 0
 
 
-def merge_on_arrival(state: RoundState, ticket: int, weight: float, round_size: int) -> tuple[Merge, RoundState]:
-    """The merge of one change, `x <- x + weight * change`, and the state after it; `round_size` of them are a round."""
+def merge_on_arrival(
+    state: RoundState, ticket: int, weight: float, round_size: int, of: Literal["delta", "model"] = "delta"
+) -> tuple[Merge, RoundState]:
+    """The merge of one change, `x <- x + weight * change`, and the state after it; `round_size` of them are a round.
+
+    Of a model it is `x <- (1 - weight) x + weight * model`.
+    """
     merged = state.merged_this_round + 1
     ends_round = merged >= round_size
-    merge = Merge((ticket,), (weight,), keep=1.0, of="delta", ends_round=ends_round)
+    keep = 1.0 if of == "delta" else 1.0 - weight
+    merge = Merge((ticket,), (weight,), keep=keep, of=of, ends_round=ends_round)
     return merge, RoundState(state.sampling, 0 if ends_round else merged)
 
 

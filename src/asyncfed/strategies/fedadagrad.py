@@ -18,7 +18,8 @@ What goes wrong elsewhere: v = 0 at the start, so that the first step is lr in e
 change.
 
 Confirmed: with a constant D the step after t rounds is lr D / (sqrt(t) |D| + eps), from v = 0
-(tests/rules/test_optimised.py). That b1 = 0 and v >= eps^2 are the paper's rests on memory.
+(tests/rules/test_optimised.py). The rule, b1 = 0 and v = eps^2 at the start by notes on the paper that were read; they
+have the plain mean of the cohort, as `strategy.weighting = "equal"` gives. The paper itself was not read.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ add_algorithm(
         timing="synchronous",
         data="similar",
         server_memory="2",
-        evidence="memory",
+        evidence="review",
     ),
     __name__,
 )

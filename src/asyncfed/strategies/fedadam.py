@@ -21,8 +21,9 @@ rounds. On well scaled data FedAvg is as good and has nothing to tune.
 What goes wrong elsewhere: Flower's FedAdam corrects the bias, with the power round + 1, and starts at v = 0; fluke has
 b2 = 0.999, eps = 1e-4 and v = 0. `Adam(bias_correction=True, v0=0)` is that variant.
 
-Confirmed: Flower's and fluke's code were read; that the paper has no bias correction and v >= eps^2 rests
-on memory of its algorithm 2. eps = lr = 1e12, b1 = 0 is FedAvg (tests/rules/test_optimised.py).
+Confirmed: the rule, the values, v = eps^2 at the start and no bias correction by notes on the paper that were read;
+they have the plain mean of the cohort, as `strategy.weighting = "equal"` gives. Flower's and fluke's code were read
+too. The paper itself was not. eps = lr = 1e12, b1 = 0 is FedAvg (tests/rules/test_optimised.py).
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ add_algorithm(
         timing="synchronous",
         data="similar",
         server_memory="2",
-        evidence="code",
+        evidence="review",
     ),
     __name__,
 )

@@ -31,10 +31,10 @@ from math import inf, sqrt
 from typing import Any, ClassVar
 
 from asyncfed.core.errors import ConfigError
-from asyncfed.core.types import Action, Merge, Schedule, Update, Work
+from asyncfed.core.types import Action, Schedule, Update, Work
 from asyncfed.registry import register
 from asyncfed.strategies.algorithm import Algorithm, add_algorithm
-from asyncfed.strategies.dispatch import KeepBusy, RoundState, RuledStrategy, check_positive
+from asyncfed.strategies.dispatch import KeepBusy, RoundState, RuledStrategy, check_positive, merge_on_arrival
 from asyncfed.strategies.protocol import View
 from asyncfed.strategies.samplers import Sampler, UniformIdle
 from asyncfed.strategies.schedules import ConstantRate
@@ -93,10 +93,9 @@ class FedASMU(KeepBusy, RuledStrategy, tag_field="kind", tag="fedasmu"):
 
     def on_update(self, state: RoundState, update: Update, view: View) -> tuple[RoundState, Sequence[Action]]:
         """Mix the client's model into the server's."""
-        merged, weight = state.merged_this_round + 1, self.weight(view.version + 1, update.staleness)
-        ends_round = merged >= self.concurrency
-        merge = Merge((update.report.ticket,), (weight,), keep=1.0 - weight, of="model", ends_round=ends_round)
-        return self.refill(RoundState(state.sampling, 0 if ends_round else merged), view, [merge])
+        weight = self.weight(view.version + 1, update.staleness)
+        merge, after = merge_on_arrival(state, update.report.ticket, weight, self.concurrency, of="model")
+        return self.refill(after, view, [merge])
 
 
 add_algorithm(

@@ -30,11 +30,11 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from asyncfed.core.record import Config
-from asyncfed.core.types import Action, Merge, Schedule, Update, Work
+from asyncfed.core.types import Action, Schedule, Update, Work
 from asyncfed.registry import register
 from asyncfed.rules.last_models import LastModels
 from asyncfed.strategies.algorithm import Algorithm, add_algorithm
-from asyncfed.strategies.dispatch import KeepBusy, RoundState
+from asyncfed.strategies.dispatch import KeepBusy, RoundState, merge_on_arrival
 from asyncfed.strategies.protocol import View
 from asyncfed.strategies.samplers import Sampler, UniformIdle
 from asyncfed.strategies.schedules import ConstantRate
@@ -78,10 +78,10 @@ class FedFa(KeepBusy, Config, tag_field="kind", tag="fedfa"):
 
     def on_update(self, state: RoundState, update: Update, view: View) -> tuple[RoundState, Sequence[Action]]:
         """Put the model into the queue."""
-        merged, share = state.merged_this_round + 1, 1.0 / self.queue_size
-        ends_round = merged >= self.concurrency
-        merge = Merge((update.report.ticket,), (share,), keep=1.0 - share, of="model", ends_round=ends_round)
-        return self.refill(RoundState(state.sampling, 0 if ends_round else merged), view, [merge])
+        merge, after = merge_on_arrival(
+            state, update.report.ticket, 1.0 / self.queue_size, self.concurrency, of="model"
+        )
+        return self.refill(after, view, [merge])
 
 
 add_algorithm(

@@ -18,8 +18,9 @@ not grow again as fast as Adam's when changes become small.
 What goes wrong elsewhere: v = 0 at the start (Flower), which makes the first steps too long where a change is small;
 the sign taken of D^2 - v.
 
-Confirmed: Flower's code was read; the paper's defaults rest on memory. From v = 0 the first v is
-Adam's (tests/rules/test_optimised.py).
+Confirmed: the rule, the values and v = eps^2 at the start by notes on the paper that were read; they have the plain
+mean of the cohort, as `strategy.weighting = "equal"` gives. Flower's code was read too, the paper itself was not. From
+v = 0 the first v is Adam's (tests/rules/test_optimised.py).
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ add_algorithm(
         timing="synchronous",
         data="similar",
         server_memory="2",
-        evidence="code",
+        evidence="review",
     ),
     __name__,
 )

@@ -10,9 +10,10 @@ Rule:
 D_i = w_i - x is the client's change. By name eta = 1, and S is a cohort drawn as FedAvg draws it, less those that are
 lost. The paper divides D_i by the local rate and multiplies by one of the server, which is the same at a constant rate.
 
-The paper has all clients in the first round. Here there is no such round: the mean is over the clients that have
-reported at least once, and grows to all. Who leaves counts with its last change until it is back; who joins, from its
-first report on.
+The authors' code waits until everybody has been available once, and then begins with changes of all clients from the
+first model; or, in a second form, does not wait and has 0 for clients that have not reported, which makes its first
+steps short. Here nobody is waited for either, but the mean is over the clients that have reported at least once. Who
+leaves counts with its last change until it is back; who joins, from its first report on.
 
 State: a vector per client and their sum, at the server. (The paper also has a form with the memory at clients.) Bytes
 beyond the model: none.
@@ -21,11 +22,11 @@ When to use it: rounds, clients that differ in their data, and an availability t
 what those want who are mostly there.
 
 What goes wrong elsewhere: a public strategy for Flower fills in 0 for clients that have not reported before it looks
-whether all have, so that it never waits for anybody and its first steps are too short.
+whether all have, so that it never waits for anybody, though it means to.
 
-Confirmed: the rule by the code of that strategy, which was read, and by MIFA with everybody available = FedAvg with
-equal weights (tests/strategies/test_rounds_with_a_table.py). The first round of all clients rests on memory of the
-paper; the authors' code was not found.
+Confirmed: the rule and both ways to begin by the authors' code, which was read (fdu.py, fdu_no_wait.py), and by MIFA
+with everybody available = FedAvg with equal weights (tests/strategies/test_rounds_with_a_table.py). The paper itself
+was not read.
 """
 
 from __future__ import annotations

@@ -19,6 +19,7 @@ t_i and B_i have to be chosen well; with data that differ between clients it con
 finish most.
 
 t_i, if it is not given, is `slack` times the median of the client's first `warm_up` durations, which are not cut off.
+After as many trials in a row that were cut off it is found anew: a client may have become slower for good.
 p_i, if it is not given, is (1 + finished)/(1 + trials), counted over the client's trials before this step; both rules
 are ours. A trial whose ticket is lost is made again. Who leaves before the step is out of it: its changes are dropped,
 and B is without it. Who joins begins with the next step.
@@ -57,7 +58,8 @@ class ClientTrials(Record):
         expected: p_i B_i, of this step.
         trials: how many it has made, before this step and in it.
         finished: how many of them were not cut off.
-        times: its first durations, until t_i is known from them.
+        times: the durations that t_i is found from.
+        cut_in_a_row: how many of its last trials were cut off.
     """
 
     left: int = 0
@@ -67,6 +69,7 @@ class ClientTrials(Record):
     trials: int = 0
     finished: int = 0
     times: tuple[float, ...] = ()
+    cut_in_a_row: int = 0
 
 
 class TrialState(Record):
@@ -89,7 +92,8 @@ class MindFlayer(RuledStrategy, tag_field="kind", tag="mindflayer"):
         cut_off: t_i, in seconds, above 0, `inf` for never; None for `slack` times the client's median duration.
         finish_probability: p_i, above 0 and at most 1; None for what was counted so far.
         slack: see the head of the module; above 0.
-        warm_up: how many durations the median is of, 1 or more.
+        warm_up: how many durations the median is of, and after how many trials cut off in a row it is found anew, 1 or
+            more.
         server_lr: the server's step along the mean, above 0.
         work: what each client is asked to do; the paper's is one step.
         schedule: how the learning rate follows the rounds.
@@ -178,8 +182,15 @@ class MindFlayer(RuledStrategy, tag_field="kind", tag="mindflayer"):
         self, state: TrialState, client: int, view: View, actions: list[Action], finished: bool
     ) -> tuple[TrialState, Sequence[Action]]:
         known = state.clients[client]
+        cut = 0 if finished else known.cut_in_a_row + 1
+        slower = cut >= self.warm_up  # for good, it seems: its durations are measured anew
         state.clients[client] = known = replace(
-            known, left=known.left - 1, trials=known.trials + 1, finished=known.finished + finished
+            known,
+            left=known.left - 1,
+            trials=known.trials + 1,
+            finished=known.finished + finished,
+            times=() if slower else known.times,
+            cut_in_a_row=0 if slower else cut,
         )
         if known.left:
             more, state = self._begin_trial(state, client)

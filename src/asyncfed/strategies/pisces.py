@@ -25,7 +25,9 @@ Confirmed: utility, exploration, the mean of five values and the weights against
 versions differ in their constants (0.5, 0.9, 0.98 and 0.3 in an older one, 1, 0.3, 0.99 and 0.1 today). The abstract of
 the paper was read, not its text: the pace is as the notes on it and an older version of the code have it. Plato damps
 an update by the client's mean staleness, here it is by its own. Its detection of clients that report false losses
-(clusters of losses) is not here. What b should be is not known: `concurrency` by name.
+(clusters of losses) is not here. That older version has b = the number of clients at work, as by name here; a client at
+work that has not reported yet counts there as one that takes 180 s, here not at all; and it multiplies utilities by a
+power of 1/duration, of at most 0.5, which is not in the later ones, nor here.
 """
 
 from __future__ import annotations

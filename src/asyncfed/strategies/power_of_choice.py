@@ -107,7 +107,7 @@ add_algorithm(
         data="similar",
         server_memory="a few numbers a client",
         extra_up="1 number",
-        evidence="code",
+        evidence="adaptation",
         metrics=("start_loss",),
     ),
     __name__,

@@ -47,7 +47,7 @@ add_algorithm(
         server_memory="n",
         extra_down="1",
         sums_only=False,
-        evidence="code",
+        evidence="adaptation",
         optimum=True,
     ),
     __name__,

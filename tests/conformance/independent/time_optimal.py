@@ -143,7 +143,7 @@ def mindflayer(run, settings):
     def of(value, client):
         return value[min(client, len(value) - 1)] if isinstance(value, list | tuple) else value
 
-    left, held, expected, made, finished, times = {}, {}, {}, {}, {}, {}
+    left, held, expected, made, finished, times, cut = {}, {}, {}, {}, {}, {}, {}
 
     def cut_off(client):
         if settings["cut_off"] is not None:
@@ -173,6 +173,7 @@ def mindflayer(run, settings):
             left.pop(client, None)
         elif event.kind == "arrived":
             times.setdefault(client, []).append(event.duration)
+            cut[client] = 0
             finished[client], made[client] = finished.get(client, 0) + 1, made.get(client, 0) + 1
             held[client].append(event.ticket)
             left[client] -= 1
@@ -181,6 +182,9 @@ def mindflayer(run, settings):
             client = run.client_of(event.number)
             if run.now >= run.out[event.number].sent_at + cut_off(client) * (1 - 1e-12):
                 run.cancel(event.number)
+                cut[client] = cut.get(client, 0) + 1
+                if cut[client] == settings["warm_up"]:
+                    times[client], cut[client] = [], 0
                 made[client] = made.get(client, 0) + 1
                 left[client] -= 1
                 begin = [client] if left[client] else []

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from asyncfed.arena.cells import Cell, arena_cells, available_delays
+from asyncfed.arena.cells import DELAY_NAMES, Cell, arena_cells
 from asyncfed.arena.entry import FIRST_SEED, TUNING_SEEDS, Entry, EntryRequest, compute_entry
 from asyncfed.arena.problems import PROBLEMS, SPLITS
 from asyncfed.arena.results_store import (
@@ -107,7 +107,7 @@ def plan_arena(
     wanted = {BASELINE, *names}
     cells = arena_cells(
         problems or (QUICK_PROBLEMS if quick else PROBLEMS),
-        delays or (QUICK_DELAYS if quick else available_delays()),
+        delays or (QUICK_DELAYS if quick else DELAY_NAMES),
         splits or (QUICK_SPLITS if quick else SPLITS),
     )
     num_seeds = (QUICK_SEEDS if quick else SEEDS) if seeds is None else seeds

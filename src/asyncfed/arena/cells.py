@@ -12,7 +12,7 @@ from asyncfed.core.types import Budget, Work
 from asyncfed.delays import Constant, DelayDescription, Delays, PerWork
 from asyncfed.engine.evaluation import Evaluation
 from asyncfed.experiment import Experiment
-from asyncfed.presets import DELAYS, delays_named
+from asyncfed.presets import delays_named
 from asyncfed.strategies.algorithm import algorithm_named
 from asyncfed.strategies.protocol import Strategy
 from asyncfed.strategies.schedules import ConstantRate, DelayAware
@@ -54,17 +54,12 @@ class Cell(Record):
 def arena_cells(problems: Iterable[str], delays: Iterable[str], splits: Iterable[str]) -> list[Cell]:
     """All combinations, problem by problem; a name that there is not is refused."""
     chosen = [list(names) for names in (problems, delays, splits)]
-    known = {"problem": list(PROBLEMS), "delays": available_delays(), "split": list(SPLITS)}
+    known = {"problem": list(PROBLEMS), "delays": list(DELAY_NAMES), "split": list(SPLITS)}
     for (what, names), wanted in zip(known.items(), chosen, strict=True):
         for name in wanted:
             if name not in names:
                 raise ConfigError(f'The arena has no {what} "{name}". {did_you_mean(name, names)}')
     return [Cell(problem, delay, split) for problem in chosen[0] for delay in chosen[1] for split in chosen[2]]
-
-
-def available_delays() -> list[str]:
-    """The names of `DELAY_NAMES` that there are delays for."""
-    return [name for name in DELAY_NAMES if PRESET_OF.get(name, name) in DELAYS]
 
 
 @cache

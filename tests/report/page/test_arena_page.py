@@ -8,7 +8,6 @@ import pytest
 from asyncfed.arena.arena import plan_arena, run_arena
 from asyncfed.arena.summary import summarise
 from asyncfed.arena.written_cells import entry_toml
-from asyncfed.report.figures.arena_figure import draw_ratios
 from asyncfed.report.page.arena_page import page_data, write_arena_page
 
 
@@ -42,8 +41,3 @@ def test_without_scripts_the_ranking_is_there(read_page, made):
     texts = read_page(made[2]).texts
     assert "fedasync" in texts
     assert "mean rank" in texts
-
-
-def test_the_picture_is_drawn(made, tmp_path):
-    draw_ratios(made[1]).savefig(tmp_path / "arena.png")
-    assert (tmp_path / "arena.png").stat().st_size > 1000

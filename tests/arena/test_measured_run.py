@@ -53,6 +53,12 @@ def test_a_run_that_is_too_slow_says_how_far_it_came():
     assert 0 < done.left < 1
 
 
+def test_a_run_that_gains_nothing_is_given_up():
+    done = run(1e-6, steps=1)
+    assert done.verdict == "not reached"
+    assert "given up after 246 updates: it gained less than 5 % of what was left in 40 measurements" in done.reason
+
+
 def test_a_run_that_diverges_ends_at_once():
     done = run(10.0)
     assert done.verdict == "diverged"

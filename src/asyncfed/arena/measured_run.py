@@ -216,8 +216,8 @@ class TargetWatch:
         else:
             word = "not reached"
             if self._stalled:
-                gained = f"gained less than {100 * GAIN:g} % of what was left in {STALLED * self._every} updates"
-                reason = f"it was given up after {updates} updates: {gained}"
+                gained = f"gained less than {100 * GAIN:g} % of what was left in {STALLED} measurements"
+                reason = f"given up after {updates} updates: it {gained}"
         return RunOutcome(
             word,
             reason,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from math import log
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -168,8 +167,3 @@ def _verdict(entry: Entry) -> tuple[str, str]:
 def _median_left(entry: Entry) -> float | None:
     known = [run.left for run in entry.runs if run.left is not None]
     return float(np.median(known)) if known else None
-
-
-def log_ratio(value: float) -> float:
-    """The logarithm to base 2 of a ratio to the best, 0 or more."""
-    return log(max(value, 1.0)) / log(2)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from asyncfed.arena.cells import Cell, cell_experiment, make_strategy
+from asyncfed.arena.cells import cell_experiment, make_strategy
 from asyncfed.arena.entry import Entry, cell_problem
 from asyncfed.core.errors import AsyncFedError
 from asyncfed.core.record import replace
@@ -42,12 +42,3 @@ def split_toml(text: str) -> tuple[str, str]:
     """A text of `entry_toml` as that of the cell and that of the strategy."""
     before, _, after = text.partition("\n" + STRATEGY)
     return before, STRATEGY + after
-
-
-def cell_title(cell: Cell) -> str:
-    """A cell in words.
-
-    >>> cell_title(Cell("ridge", "heavy_tail", "skew"))
-    'ridge, heavy tail, skew'
-    """
-    return ", ".join(name.replace("_", " ") for name in (cell.problem, cell.delays, cell.split))

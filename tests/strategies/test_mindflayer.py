@@ -128,11 +128,19 @@ def test_a_client_that_has_become_slower_is_measured_anew():
     assert [wake.after for wake in outputs_of(outputs, Wake)] == [10.0]
 
 
-def test_who_leaves_is_out_of_the_step_and_a_lost_trial_is_made_again():
+def test_a_lost_trial_has_not_finished():
+    server = Server(MindFlayer(trials=2), [1, 1])
+    server.start()
+    assert [d.client for d in outputs_of(server.lose(1), Dispatch)] == [1]  # its second trial
+    assert server.lose(2) == []  # and it has none left
+    arrive(server, 0)
+    assert outputs_of(arrive(server, 0), Merge)[0].weights == (0.25, 0.25)  # four were expected to finish
+
+
+def test_who_leaves_is_out_of_the_step():
     server = Server(MindFlayer(cut_off=1.0, finish_probability=0.5), [1, 1, 1])
     server.start()
     arrive(server, 0)
-    assert [d.client for d in outputs_of(server.lose(1), Dispatch)] == [1]
     assert [type(output) for output in server.leave(0)] == [Drop]
     assert server.join(7, 1) == []  # with the next step
     arrive(server, 1)

@@ -147,6 +147,8 @@ def test_the_bound_is_reached_and_the_journal_says_so(tiny, events):
     told = [json.loads(event.detail)["info"]["largest_delay"] for event in events(run, "merge")]
     assert len(told) == 27
     assert max(told) <= 4
+    ends = [0.0, *[event.time for event in events(run, "merge")][2::3]]
+    assert max(np.diff(ends)) <= 2 * 2.3 + 1e-9  # three steps take at most twice the time of the slowest
 
 
 def test_one_client_is_sgd(tiny):

@@ -19,10 +19,11 @@ t_i and B_i have to be chosen well; with data that differ between clients it con
 finish most.
 
 t_i, if it is not given, is `slack` times the median of the client's first `warm_up` durations, which are not cut off.
-After as many trials in a row that were cut off it is found anew: a client may have become slower for good.
-p_i, if it is not given, is (1 + finished)/(1 + trials), counted over the client's trials before this step; both rules
-are ours. A trial whose ticket is lost is made again. Who leaves before the step is out of it: its changes are dropped,
-and B is without it. Who joins begins with the next step.
+After as many trials in a row that were cut off it is found anew: a client may have become slower for good. p_i, if it
+is not given, is (1 + finished)/(1 + trials), counted over the client's trials before this step; both rules are ours. A
+trial whose ticket is lost has not finished, so that nobody is waited for whose tickets are all lost; a p_i that is
+given has to be the chance of both, in time and not lost. Who leaves before the step is out of it: its changes are
+dropped, and B is without it. Who joins begins with the next step.
 
 What goes wrong elsewhere: the public code divides by the number of trials that finished, which is another estimator:
 its expectation is right only given that one finished at all.
@@ -59,7 +60,7 @@ class ClientTrials(Record):
         trials: how many it has made, before this step and in it.
         finished: how many of them were not cut off.
         times: the durations that t_i is found from.
-        cut_in_a_row: how many of its last trials were cut off.
+        cut_in_a_row: how many were cut off since one finished, or since it was measured anew.
     """
 
     left: int = 0
@@ -142,7 +143,7 @@ class MindFlayer(RuledStrategy, tag_field="kind", tag="mindflayer"):
         client, report = update.report.client, update.report
         known = state.clients[client]
         times = (*known.times, report.duration) if len(known.times) < self.warm_up else known.times
-        state.clients[client] = replace(known, held=(*known.held, report.ticket), times=times)
+        state.clients[client] = replace(known, held=(*known.held, report.ticket), times=times, cut_in_a_row=0)
         return self._trial_done(state, client, view, [], finished=True)
 
     def on_wake(self, state: TrialState, number: int, now: float, view: View) -> tuple[TrialState, Sequence[Action]]:
@@ -151,16 +152,16 @@ class MindFlayer(RuledStrategy, tag_field="kind", tag="mindflayer"):
             known = state.clients[dispatch.client]
             if known.left and known.number == number:
                 cut = Cancel(ticket, "it takes longer than its cut-off")
+                self._count_cut(state, dispatch.client)
                 return self._trial_done(state, dispatch.client, view, [cut], finished=False)
         return state, ()
 
     def on_lost(self, state: TrialState, dispatch: Dispatch, view: View) -> tuple[TrialState, Sequence[Action]]:
-        """The trial is made again, if the client is still here."""
+        """The trial has not finished; who has left is out of the step already."""
         client = dispatch.client
         if client not in view.clients or not state.clients[client].left:
             return state, ()
-        actions, state = self._begin_trial(state, client)
-        return state, actions
+        return self._trial_done(state, client, view, [], finished=False)
 
     def on_join(self, state: TrialState, client: int, view: View) -> tuple[TrialState, Sequence[Action]]:
         """It takes part in the next step, which begins now if nobody is at work."""
@@ -182,20 +183,20 @@ class MindFlayer(RuledStrategy, tag_field="kind", tag="mindflayer"):
         self, state: TrialState, client: int, view: View, actions: list[Action], finished: bool
     ) -> tuple[TrialState, Sequence[Action]]:
         known = state.clients[client]
-        cut = 0 if finished else known.cut_in_a_row + 1
-        slower = cut >= self.warm_up  # for good, it seems: its durations are measured anew
         state.clients[client] = known = replace(
-            known,
-            left=known.left - 1,
-            trials=known.trials + 1,
-            finished=known.finished + finished,
-            times=() if slower else known.times,
-            cut_in_a_row=0 if slower else cut,
+            known, left=known.left - 1, trials=known.trials + 1, finished=known.finished + finished
         )
         if known.left:
             more, state = self._begin_trial(state, client)
             return state, [*actions, *more]
         return self._step_if_done(replace(state, trying=state.trying - 1), view, actions)
+
+    def _count_cut(self, state: TrialState, client: int) -> None:
+        """One more was cut off. After `warm_up` in a row durations are measured anew: it may be slower for good."""
+        known = state.clients[client]
+        cut = known.cut_in_a_row + 1
+        anew = cut >= self.warm_up
+        state.clients[client] = replace(known, times=() if anew else known.times, cut_in_a_row=0 if anew else cut)
 
     def _step_if_done(
         self, state: TrialState, view: View, actions: list[Action]

@@ -166,7 +166,9 @@ def mindflayer(run, settings):
         if event.kind == "start":
             begin = begin_step()
         elif event.kind == "lost":
-            begin = [client]
+            made[client] = made.get(client, 0) + 1
+            left[client] -= 1
+            begin = [client] if left[client] else []
         elif event.kind == "left":
             for ticket in held.pop(client, []):
                 run.drop(ticket)

@@ -7,7 +7,7 @@ from tests.conformance import test_laws
 from tests.conformance.mistakes import MISTAKES, injected
 from tests.conformance.test_agreement import agree
 
-SEEDS = range(12)
+SEEDS = range(30)
 each = pytest.mark.parametrize("mistake", MISTAKES, ids=lambda mistake: mistake.what)
 
 

@@ -74,12 +74,13 @@ def power_of_choice(run, settings):
 
 
 def oort(run, settings):
-    """U_i = n_i rms_i + sqrt(0.1 ln R / last_i); nobody is asked below the cut-off. Merged as FedAvg.
+    """U_i = n_i rms_i + sqrt(0.1 ln R / last_i); of those that have reported, nobody is asked below the cut-off.
 
-    Said only where exploration is off and speed does not count: the rest is left to chance.
+    The last place is that of as many as were not drawn to explore. Said only where speed does not count. Merged as
+    FedAvg.
     """
-    o, size, last, rounds = settings["sampler"], settings["cohort_size"], {}, [1]
-    certain = o["exploration"] == o["least_exploration"] == 0 and o["preferred"] == 1 and not o["normalize"]
+    o, last, rounds = settings["sampler"], {}, [1]
+    certain = o["preferred"] == 1 and not o["normalize"]
     lossy = [False]
 
     def seen(event):
@@ -92,11 +93,11 @@ def oort(run, settings):
         if run.out or lossy[0] or not certain:
             return
         utility = {c: u + sqrt(0.1 * log(rounds[0]) / when) for c, (u, when) in last.items() if c in idle}
-        best = sorted(utility, key=lambda c: -utility[c])
-        if len(best) < size:
-            run.limit(must=set(best))
-        else:
-            run.limit(may={c for c in best if utility[c] >= o["cut_off"] * utility[best[size - 1]] * (1 - 1e-12)})
+        best, unknown = sorted(utility, key=lambda c: -utility[c]), idle - set(utility)
+        exploited = sum(client in utility for _, client in event.sent)
+        if exploited:
+            least = o["cut_off"] * utility[best[exploited - 1]] * (1 - 1e-12)
+            run.limit(may=unknown | {c for c in best if utility[c] >= least})
 
     fedavg(Watched(run, seen), settings)
 
@@ -115,7 +116,8 @@ def pisces(run, settings):
             buffer.append((event.ticket, run.tau(event.ticket)))
             taus = [*known.get(client, (0, []))[1], run.tau(event.ticket)][-5:]
             known[client] = (run.samples_of(event.ticket) * row_rms(run, event.ticket), taus)
-        if event.kind not in ("arrived", "woken") or not buffer:
+        due = event.kind == "arrived" or (event.kind == "woken" and event.number == run.version)
+        if not due or not buffer:  # a timer that was set before the last merge counts no more
             continue
         wait = max((durations[c] for c in run.busy() if c in durations), default=0.0) / settings["staleness_bound"]
         if run.now - merged_at >= wait * (1 - 1e-12) - 1e-12:
@@ -123,9 +125,10 @@ def pisces(run, settings):
             step = sum(run.samples_of(t) / total * s(settings["discount"], tau) * run.delta(t) for t, tau in buffer)
             run.publish(run.x + settings["server_lr"] * step, [t for t, _ in buffer])
             buffer, merged_at = [], run.now
-        if event.kind == "arrived" and o["exploration"] == o["least_exploration"] == 0 and not lossy:
+        if event.kind == "arrived" and not lossy and len(event.sent) == 1:
             utility = {c: u / (1 + np.mean(taus)) ** o["staleness_power"] for c, (u, taus) in known.items()}
-            run.predict([max(run.idle() & set(utility), key=utility.get)])
+            best = max(run.idle() & set(utility), key=utility.get)
+            run.limit(may={best} | (run.idle() - set(known)))  # the best, or one that was drawn to explore
 
 
 def minimum_participation(run, settings):

@@ -352,6 +352,14 @@ CASES: dict[str, Case] = {
         },
         world={"per_step": True},
     ),
+    "safa": Case(
+        semi_synchronous.safa,
+        lambda rng, w: {
+            "cohort_size": int(rng.integers(1, w.num_clients + 1)),
+            "lag_tolerance": int(rng.integers(0, 4)),
+            **({"deadline": float(rng.uniform(0.5, 3))} if rng.random() < 0.5 else {}),
+        },
+    ),
     "fedat": Case(semi_synchronous.fedat, _fedat),
     "over_selection": Case(semi_synchronous.over_selection, _over_selection),
     "periodic": Case(

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 import asyncfed as af
 from asyncfed.core.errors import ConfigError
-from asyncfed.core.types import Budget, Work
+from asyncfed.core.server import Server
+from asyncfed.core.types import Budget, Drop, Report, Work
 from asyncfed.delays import Delays, Exponential
 from asyncfed.strategies import FedAvg, Safa
 from asyncfed.strategies.safa import pick_first
@@ -159,3 +160,17 @@ def test_more_than_there_are_is_refused():
         Safa(cohort_size=5).check(4)
     with pytest.raises(ConfigError, match="lag is counted in versions of the server's model"):
         Safa(cohort_size=1, work=Work(start="own")).check(4)
+
+
+def test_who_reported_left_and_came_back_in_one_round_counts_once():
+    """Its first report is dropped when it leaves: a round has one report of a client, and none waits for ever."""
+    server = Server(Safa(cohort_size=3), [1, 1, 1])
+    first = {dispatch.client: dispatch.ticket for dispatch in server.start()}
+    server.receive(Report(first[0], 0, 1.0, 1.0, 1))
+    assert [type(said) for said in server.leave(0)] == [Drop]
+    (again,) = server.join(0, 1)
+    server.receive(Report(again.ticket, 0, 2.0, 1.0, 1))
+    server.receive(Report(first[1], 1, 3.0, 3.0, 1))
+    merge = server.receive(Report(first[2], 2, 4.0, 4.0, 1))[0]
+    assert sorted(merge.tickets) == sorted([again.ticket, first[1], first[2]])
+    assert server.waiting == {}

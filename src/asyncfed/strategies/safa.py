@@ -189,9 +189,15 @@ class Safa(Config, tag_field="kind", tag="safa"):
         return state, [Train(client, self.work, self.schedule)]
 
     def on_leave(self, state: SafaState, client: int, view: View) -> Decision:
-        """It is no longer one of all clients. Its ticket is lost next."""
-        synchronised = tuple([other for other in state.synchronised if other != client])
-        return replace(state, synchronised=synchronised, forgotten=(*state.forgotten, client)), ()
+        """It is no longer one of all clients, and its report, if there is one, is dropped. Its ticket is lost next."""
+        gone = [report for report in state.arrived if report.client == client]
+        after = replace(
+            state,
+            arrived=tuple([report for report in state.arrived if report.client != client]),
+            synchronised=tuple([other for other in state.synchronised if other != client]),
+            forgotten=(*state.forgotten, client),
+        )
+        return after, [Drop(report.ticket, "its client has left") for report in gone]
 
     def on_wake(self, state: SafaState, number: int, now: float, view: View) -> Decision:
         """The deadline of a round; of one that is over it means nothing."""
@@ -199,34 +205,30 @@ class Safa(Config, tag_field="kind", tag="safa"):
 
     def _settle(self, state: SafaState, view: View) -> Decision:
         """End the round if it is complete; begin anew if there is nothing to wait for."""
-        here = [report for report in state.arrived if report.client in view.clients]
-        if not here:
-            if view.in_flight:
-                return state, ()
-            gone: list[Action] = [Drop(report.ticket, "its client has left") for report in state.arrived]
-            return self._begin(replace(state, arrived=()), view, gone)
+        if not state.arrived:
+            return (state, ()) if view.in_flight else self._begin(state, view, [])
         quota = min(self.cohort_size, len(view.clients))
-        if state.overdue or not view.in_flight or self._is_complete(state, here, quota, view):
-            return self._merge(state, here, quota, view)
+        if state.overdue or not view.in_flight or self._is_complete(state, quota, view):
+            return self._merge(state, quota, view)
         return state, ()
 
-    def _is_complete(self, state: SafaState, here: list[Arrived], quota: int, view: View) -> bool:
+    def _is_complete(self, state: SafaState, quota: int, view: View) -> bool:
         """Whether enough have arrived, and nobody is worth waiting for."""
-        if len(here) < quota:
+        if len(state.arrived) < quota:
             return False
-        if sum(report.client not in state.picked for report in here) >= quota:
+        if sum(report.client not in state.picked for report in state.arrived) >= quota:
             return True
         known = {*state.picked, *state.synchronised}
         return not any(d.client not in known and d.base_version == view.version for d in view.outstanding.values())
 
-    def _merge(self, state: SafaState, here: list[Arrived], quota: int, view: View) -> Decision:
+    def _merge(self, state: SafaState, quota: int, view: View) -> Decision:
         by_samples = view.total_examples > 0
 
         def count(client: int) -> int:
             return view.num_examples(client) if by_samples else 1
 
         total = view.total_examples if by_samples else len(view.clients)
-        ticket_of = {report.client: report.ticket for report in here}
+        ticket_of = {report.client: report.ticket for report in state.arrived}
         picked = pick_first(list(ticket_of), state.picked, quota)
         order = [*picked, *(client for client in ticket_of if client not in picked)]
         counts = tuple([count(client) for client in order])
@@ -246,9 +248,9 @@ class Safa(Config, tag_field="kind", tag="safa"):
             combiner=Combine("model_cache", settings),
             ends_round=True,
         )
-        actions: list[Action] = [Drop(r.ticket, "its client has left") for r in state.arrived if r not in here]
         late = [d for d in view.outstanding.values() if staleness_of(d, view.version + 1) > self.lag_tolerance]
-        actions += [merge, *(Cancel(d.ticket, f"it lags more than {self.lag_tolerance} versions behind") for d in late)]
+        reason = f"it lags more than {self.lag_tolerance} versions behind"
+        actions: list[Action] = [merge, *(Cancel(d.ticket, reason) for d in late)]
         after = SafaState(number=state.number, picked=tuple(picked), synchronised=tuple([d.client for d in late]))
         return self._begin(after, view, actions)
 

@@ -216,3 +216,60 @@ def fedat(run, settings):
                 run.broken.append(f"{event.kind} {event.ticket}: tier {m} drew {mine}, it may draw {count} of {may}")
         if sent:
             run.broken.append(f"{event.kind} {event.ticket}: {sent} were drawn for no tier")
+
+
+def safa(run, settings):
+    """Everybody is at work. A round ends with Q arrivals of clients that were not picked in the last one; or with Q of
+    any, if nobody is worth waiting for; or when nobody is out; or at the deadline.
+
+    Picked, Q in all: those not picked in the last round first, then the others, by arrival. c_k = w_k for the picked,
+    c_k = w for the deprecated; w = sum n_k / n c_k over all clients; then c_k = w_k for who was not picked. Tickets
+    that are now more than `lag_tolerance` versions old are deprecated: they begin anew.
+    """
+    deadline = settings.get("deadline", inf)
+    cache, last_picked, deprecated, arrived = dict.fromkeys(run.here, run.x), set(), set(), []
+    began, overdue, lost, joined = 0.0, False, [], set()
+    for event in run.events():
+        if event.kind == "start":
+            run.predict(run.here, ordered=False)
+            continue
+        if event.kind == "arrived":
+            arrived.append(event.ticket)
+        elif event.kind == "lost":
+            lost.append(event.client)
+        elif event.kind == "woken" and abs(run.now - began - deadline) < 1e-9:
+            overdue = True
+        elif event.kind == "left":
+            for ticket in [t for t in arrived if run.client_of(t) == event.client]:
+                run.drop(ticket)
+                arrived.remove(ticket)
+            cache.pop(event.client, None)
+            joined.discard(event.client)
+            lost = [c for c in lost if c != event.client]
+        begin = []
+        if event.kind == "joined":
+            joined.add(event.client)
+            begin = [event.client]
+        if not arrived and not run.out:
+            begin, lost, overdue, began = begin + lost, [], False, run.now  # the round begins anew
+        fresh = [t for t in arrived if run.client_of(t) not in last_picked]
+        worth = [t for t in run.out if run.tau(t) == 0 and run.client_of(t) not in last_picked | deprecated | joined]
+        quota = min(settings["cohort_size"], len(run.here))
+        over = len(fresh) >= quota or (len(arrived) >= quota and not worth) or not run.out or overdue
+        if not arrived or not over:
+            run.predict(begin, ordered=False)
+            continue
+        picked = [*fresh, *(t for t in arrived if t not in fresh)][:quota]
+        cache |= dict.fromkeys((deprecated | joined) & run.here, run.x)
+        joined = set()
+        cache |= {run.client_of(t): run.result(t) for t in picked}
+        total = sum(run.clients[c].samples for c in cache)
+        run.publish(sum(run.clients[c].samples / total * w for c, w in cache.items()), arrived)
+        cache |= {run.client_of(t): run.result(t) for t in arrived if t not in picked}
+        last_picked = {run.client_of(t) for t in picked}
+        old = [t for t in run.out if run.tau(t) > settings["lag_tolerance"]]
+        deprecated = {run.client_of(t) for t in old}
+        for ticket in old:
+            run.cancel(ticket)
+        run.predict([*begin, *(run.client_of(t) for t in arrived), *deprecated, *lost], ordered=False)
+        arrived, lost, overdue, began = [], [], False, run.now

@@ -108,7 +108,7 @@ def test_weights_sum_to_one_over_all_clients(clock_run, seconds, quota, toleranc
     run.join(0, seconds=0.7, move=3.0, num_examples=3)
     run.join(9, seconds=2.0, move=5.0, num_examples=5)
     run.run(25.0)
-    assert len(run.merges) > 2
+    assert len(run.merges) >= 2  # everybody may take 10 of the 25 s
     assert max(sum(weight > 0 for weight in merge.weights) for merge in run.merges) <= strategy.cohort_size
 
 

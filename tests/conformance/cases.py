@@ -324,9 +324,19 @@ CASES: dict[str, Case] = {
     ),
     "malenia": Case(
         time_optimal.malenia,
-        lambda rng, w: {"changes_per_step": int(rng.integers(1, 15)), "server_lr": float(rng.uniform(0.1, 1))},
+        lambda rng, w: {
+            "changes_per_step": int(rng.integers(1, 15)),
+            "server_lr": float(rng.uniform(0.1, 1)),
+            "most_changes": one_of(rng, None, 1, 2, 5),
+        },
     ),
-    "ringleader": Case(time_optimal.ringleader, lambda rng, w: {"server_lr": float(rng.uniform(0.1, 1))}),
+    "ringleader": Case(
+        time_optimal.ringleader,
+        lambda rng, w: {
+            "server_lr": one_of(rng, None, float(rng.uniform(0.1, 1))),
+            "most_changes": one_of(rng, None, 1, 2, 5),
+        },
+    ),
     "mindflayer": Case(
         time_optimal.mindflayer,
         lambda rng, w: {

@@ -604,7 +604,7 @@ MISTAKES = [
         "Ringleader: the present model is sent to clients that had their step, so that a batch mixes points",
         "the reference code",
         "strategies.ringleader:Ringleader.on_update",
-        "self.train(client, update.dispatch.base_version)",
+        "self.train(client, base)",
         "self.train(client)",
         "ringleader",
     ),

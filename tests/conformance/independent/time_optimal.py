@@ -1,5 +1,6 @@
 """Algorithms with the best possible clock."""
 
+from fractions import Fraction
 from math import inf
 from statistics import median
 
@@ -51,29 +52,30 @@ def malenia(run, settings):
 
     All begin anew with a step. n counts the clients that are here; the changes of one that leaves are dropped.
     """
-    batches = {}
+    batches, most = {}, settings["most_changes"] or inf
     for event in run.events():
         begin = []
         if event.kind == "start":
             begin = list(run.here)
         elif event.kind == "arrived":
             batches.setdefault(event.client, []).append(event.ticket)
-            begin = [event.client]
+            begin = [event.client] if len(batches[event.client]) < most else []  # who has sent so many rests
         elif event.kind == "left":
             for ticket in batches.pop(event.client, []):
                 run.drop(ticket)
         elif event.kind in ("joined", "lost"):
             begin = [event.client]
-        n = len(run.here)
-        if (
-            n
-            and set(batches) == run.here
-            and 1 / (sum(1 / len(b) for b in batches.values()) / n) > (settings["changes_per_step"] / n)
-        ):
+        n, enough = len(run.here), False
+        if n and set(batches) == run.here:
+            harmonic = 1 / (sum(Fraction(1, len(b)) for b in batches.values()) / n)
+            rested = all(len(b) >= most for b in batches.values())
+            enough = rested or harmonic > Fraction(settings["changes_per_step"], n)
+        if enough:
             step = sum(sum(run.delta(t) for t in b) / len(b) for b in batches.values()) / n
             run.publish(run.x + settings["server_lr"] * step, [t for batch in batches.values() for t in batch])
             batches = {}
-            begin += stop_all(run)
+            stop_all(run)
+            begin = list(run.here)
         run.predict(begin, ordered=False)
 
 
@@ -82,8 +84,18 @@ def ringleader(run, settings):
 
     w += (1/n) sum_i mean(G_i); a batch has one point; who has had its step computes for the next table.
     """
-    table, waiting, to_step, next_base, disturbed = {}, {}, set(), {}, False
+    table, waiting, to_step, next_base, disturbed, resting = {}, {}, set(), {}, False, set()
+    most = settings["most_changes"] or inf
     run.base_for = lambda client: next_base.get(client, run.version)
+
+    def first_step(client):
+        """With the whole table; it is this client's. Who rested goes on at its model, for its own step."""
+        nonlocal table, waiting, to_step
+        table, waiting, to_step = waiting, {}, set(run.here) - {client}
+        step([t for batch in table.values() for t in batch])
+        next_base.pop(client, None)
+        run.predict([client, *(resting - {client})], ordered=False)
+        resting.clear()
 
     def step(tickets):
         change = sum(sum(run.delta(t) for t in batch) / len(batch) for batch in table.values()) / len(table)
@@ -107,17 +119,14 @@ def ringleader(run, settings):
             run.predict([event.client])
         elif event.kind == "left":
             to_step.discard(event.client)
+            resting.discard(event.client)
             for ticket in waiting.pop(event.client, []):
                 run.drop(ticket)
             if not to_step and run.here and set(waiting) == run.here:  # it was the last one that phase 1 waited for
-                latest = max(ticket for batch in waiting.values() for ticket in batch)
-                client = run.client_of(latest)
+                client = run.client_of(max(ticket for batch in waiting.values() for ticket in batch))
                 for ticket in [t for t in run.out if run.client_of(t) == client]:
                     run.cancel(ticket)
-                table, waiting, to_step = waiting, {}, set(run.here) - {client}
-                step([t for batch in table.values() for t in batch])
-                next_base.pop(client, None)
-                run.predict([client])
+                first_step(client)
         elif event.kind == "arrived":
             client, base = event.client, run.tickets[event.ticket].version
             run.predict([client])
@@ -129,12 +138,13 @@ def ringleader(run, settings):
                 next_base.pop(client, None)
                 continue
             waiting.setdefault(client, []).append(event.ticket)
-            if to_step or set(waiting) != run.here:
-                next_base[client] = base
+            if not to_step and set(waiting) == run.here:
+                first_step(client)
                 continue
-            table, waiting, to_step = waiting, {}, set(run.here) - {client}
-            step([t for batch in table.values() for t in batch])
-            next_base.pop(client, None)
+            next_base[client] = base
+            if len(waiting[client]) >= most:
+                resting.add(client)
+                run.predict([])
 
 
 def mindflayer(run, settings):

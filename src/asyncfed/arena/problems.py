@@ -73,7 +73,7 @@ def _problems() -> list[ArenaProblem]:
             remaining=3e-4,
             worst_remaining=1e-3,
             measure_every=3,
-            most_updates=1000,
+            most_updates=2000,
         ),
         ArenaProblem(
             name="ridge",
@@ -87,7 +87,7 @@ def _problems() -> list[ArenaProblem]:
             remaining=0.012,
             worst_remaining=0.02,
             measure_every=3,
-            most_updates=1000,
+            most_updates=2000,
         ),
         ArenaProblem(
             name="logistic",
@@ -101,7 +101,7 @@ def _problems() -> list[ArenaProblem]:
             remaining=0.008,
             worst_remaining=0.02,
             measure_every=3,
-            most_updates=1000,
+            most_updates=2000,
         ),
         ArenaProblem(
             name="digits",
@@ -115,7 +115,7 @@ def _problems() -> list[ArenaProblem]:
             remaining=0.12,
             worst_remaining=0.2,
             measure_every=6,
-            most_updates=400,
+            most_updates=600,
         ),
     ]
 

@@ -40,12 +40,6 @@ NO_INDEPENDENT_IMPLEMENTATION: dict[str, str] = {}
 """Algorithms without one, and why."""
 
 
-KNOWN_DISAGREEMENTS = {
-    "aso_fed": "who is absent at first has x_0 as its copy c_i, where the card says the model it first downloads",
-}
-"""What the two implementations are known to differ in; schedules in which it shows are left out."""
-
-
 class Case(NamedTuple):
     """See the head of the file.
 
@@ -292,7 +286,6 @@ CASES: dict[str, Case] = {
             "rule.balance": float(rng.uniform(0, 1)),
             **({"delay_unit": float(rng.uniform(0.5, 2))} if rng.random() < 0.4 else {}),
         },
-        {"churn": False},  # see KNOWN_DISAGREEMENTS
     ),
     "asgrad_pure": Case(staleness.asgrad, _asgrad),
     "asgrad_random": Case(staleness.asgrad, _asgrad),

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from asyncfed.core.errors import ConfigError
 from asyncfed.core.types import Merge, Work
 from asyncfed.rules import Arrival, AsoFed, Mean, Scaffold
+from asyncfed.rules.aso_fed import newcomers
 from asyncfed.uplinks import TopK
 
 RATE = Work(learning_rate=0.5, proximal=0.01)
@@ -104,6 +105,17 @@ def test_who_comes_later_begins_at_the_model_it_downloads_and_no_step_leaves_gra
     params, memory = arrive(rule, memory, params, 5, 5.0, 0.5, steps=0)
     assert params.tolist() == [4.5]
     assert correction(rule, memory, 5) == 2.0  # s = 4 - 6 = -2, as before
+
+
+def test_who_was_absent_at_the_start_begins_at_the_model_it_downloads_too():
+    rule, params = AsoFed(), np.array([8.0])
+    memory = rule.init(params, 3)
+    params, memory = arrive(rule, memory, params, 0, 4.0)  # x = 4
+    first = Arrival(7, 1, 0.5, 0, RATE, 2, 64, params, np.array([6.0]), rule.send(memory, 1))
+    params, memory, _ = rule.step(memory, params, [first], Merge((7,), (0.5,), combiner=newcomers(7)), 0)
+    assert params.tolist() == [5.0]  # 4 + 1/2 (6 - 4); not 4 + 1/2 (6 - 8)
+    params, memory = arrive(rule, memory, params, 1, 7.0, 0.5)
+    assert params.tolist() == [5.5]  # from its last model, 6
 
 
 def test_what_is_refused_and_single_precision():

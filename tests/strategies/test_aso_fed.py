@@ -51,6 +51,20 @@ def test_who_leaves_keeps_its_share_and_who_joins_gets_one(hand_run):
     assert run.arrive(3, start + 2.0)[2] == pytest.approx(8.5)  # 7.5 + 2/4 (from the model it downloaded)
 
 
+def test_who_is_absent_at_the_start_does_not_pull_the_model_away_from_it():
+    """Its first change counts from the model it downloads: from x_0 it would move x by its share of all the way."""
+    strategy = ASOFed(concurrency=3, dynamic_step=False, work=Work(batch_size=100, steps=20, learning_rate=0.05))
+    experiment = af.Experiment(
+        num_clients=5,
+        data=af.data.PaperRegression(num_samples=100),
+        strategy=strategy,
+        churn=tuple([af.Churn(time=30.0, client=client, event="join") for client in (3, 4)]),
+        budget=af.Budget(updates=400),
+    )
+    optimum = experiment.problem().optimum()
+    assert np.linalg.norm(af.run(experiment, threads=1).params - optimum) < 0.05 * np.linalg.norm(optimum)
+
+
 def test_clients_without_samples_count_the_same(hand_run):
     run = hand_run(ASOFed(concurrency=2), num_examples=(0, 0))
     assert run.arrive(0, 4.0) == (0, "merge", 2.0)

@@ -16,8 +16,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from asyncfed.core.errors import ConfigError
-from asyncfed.core.record import Config
-from asyncfed.core.types import Work
+from asyncfed.core.record import Config, replace
+from asyncfed.core.types import Combine, Merge, Work
 from asyncfed.registry import register
 from asyncfed.rules.client_table import ClientTable
 from asyncfed.rules.local_rates import sum_of_rates
@@ -36,8 +36,9 @@ class AsoFed(PreparingRule, Config, tag_field="kind", tag="aso_fed"):
         x = x + sum_i weight_i (w_i - c_i),     c_i the client's last model
 
     If every client's weight is always the same, and all weights sum to 1, x is the weighted mean of the clients' last
-    models. A client that comes after the start has the model it first downloads as c_i. One that made no step keeps its
-    s_i and h_i. See the head of the module for the whole algorithm.
+    models. A client that comes after the start has the model it first downloads as c_i: one with a number that was no
+    client's at the start, or whose first merge says so (`newcomers`, its tickets). One that made no step keeps its s_i
+    and h_i. See the head of the module for the whole algorithm.
 
     Args:
         balance: b, how much of h_i is kept with each pass, from 0 to 1; with 1, h_i stays 0.
@@ -78,6 +79,18 @@ class AsoFed(PreparingRule, Config, tag_field="kind", tag="aso_fed"):
         """The correction h_i - s_i."""
         return {"correction": ClientTable(memory, "h").row(client) - ClientTable(memory, "s").row(client)}
 
+    def step(
+        self, memory: Arrays, params: np.ndarray, arrivals: Sequence[Arrival], merge: Merge, key: int
+    ) -> tuple[np.ndarray, Arrays, dict[str, float]]:
+        """Newcomers first get the model that they downloaded as c_i."""
+        if merge.combiner is not None:
+            tickets, moved = dict(merge.combiner.settings)["newcomers"], ClientTable(memory, "moved")
+            for a in arrivals:
+                if a.ticket in tickets:
+                    moved.put(a.client, a.start - memory["first"])
+            merge = replace(merge, combiner=None)
+        return super().step(memory, params, arrivals, merge, key)
+
     def prepare(self, memory: Arrays, params: np.ndarray, arrivals: Sequence[Arrival]) -> Sequence[Arrival]:
         """Each start replaced by the client's last model; then model and gradients are kept."""
         moved = ClientTable(memory, "moved")  # c_i less the first model, so that 0 is right before the first report
@@ -96,3 +109,8 @@ class AsoFed(PreparingRule, Config, tag_field="kind", tag="aso_fed"):
         h.put(a.client, b * h.row(a.client) + (1.0 - b) * s.row(a.client))
         change = np.subtract(a.start, a.model, dtype=np.float64)
         s.put(a.client, change / sum_of_rates(a.work, a.steps, a.num_examples) - a.sent["correction"])
+
+
+def newcomers(*tickets: int) -> Combine:
+    """What a merge tells the rule: these tickets are the first of clients that were not there at the start."""
+    return Combine("aso_fed", (("newcomers", tickets),))

@@ -54,7 +54,7 @@ from asyncfed.core.errors import ConfigError
 from asyncfed.core.record import UNSET, UnsetType, field, replace
 from asyncfed.core.types import Action, Schedule, Train, Update, Work
 from asyncfed.registry import register
-from asyncfed.rules.aso_fed import AsoFed
+from asyncfed.rules.aso_fed import AsoFed, newcomers
 from asyncfed.rules.protocol import ServerRule
 from asyncfed.strategies.algorithm import Algorithm, add_algorithm
 from asyncfed.strategies.dispatch import KeepBusy, RoundState, RuledStrategy, merge_on_arrival
@@ -74,6 +74,7 @@ class ClientRecords(RoundState):
         seconds: what the client's tickets took in all.
         reports: how many they were.
         shortest: the shortest mean time of a client so far, in seconds; -1 if there is none.
+        newcomers: clients that came after the start and have not been merged yet.
     """
 
     total: int = 0
@@ -81,6 +82,7 @@ class ClientRecords(RoundState):
     seconds: list[float] = field(default_factory=list)
     reports: list[int] = field(default_factory=list)
     shortest: float = -1.0
+    newcomers: tuple[int, ...] = ()
 
 
 @register("strategy")
@@ -142,10 +144,16 @@ class ASOFed(KeepBusy, RuledStrategy, tag_field="kind", tag="aso_fed"):
         else:  # nobody has samples: all count the same
             weight = 1.0 / sum(count >= 0 for count in state.samples)
         merge, after = merge_on_arrival(state, report.ticket, weight, self.concurrency)
+        if client in state.newcomers:
+            state = replace(state, newcomers=tuple([other for other in state.newcomers if other != client]))
+            if isinstance(self.rule, AsoFed):
+                merge = replace(merge, combiner=newcomers(report.ticket))
         return self.refill(replace(state, merged_this_round=after.merged_this_round, shortest=shortest), view, [merge])
 
     def on_join(self, state: ClientRecords, client: int, view: View) -> tuple[ClientRecords, Sequence[Action]]:
         """Count its samples; more tickets, if there were not clients enough."""
+        if client >= len(state.samples) or state.samples[client] < 0:
+            state = replace(state, newcomers=(*state.newcomers, client))
         return self.refill(_with_samples(state, client, view.num_examples(client)), view, [])
 
     def refill(

@@ -19,8 +19,10 @@ Who leaves keeps its g_i; who joins begins with 0 and makes n one larger.
 State: a vector per client and their sum, at the server. Bytes: one vector more down. (The paper keeps g_i at clients
 and sends nothing more.)
 
-When to use it: clients differ in their data and do much local work. With an alpha far below the curvature the server
-goes too far along what clients sent before, and the model swings for long, most of all with small cohorts.
+When to use it: clients differ in their data and do much local work. Alpha by name is on the safe side: where the rate
+is far below what is stable, a smaller one is much faster (the regression preset is solved in 60 rounds with 10, not
+with 100). With an alpha far below the curvature the server goes too far along what clients sent before, and the model
+swings for long, most of all with small cohorts.
 
 What goes wrong elsewhere: FedLab takes the server's model once from the sum of the cohort's models, instead of once per
 client, in h; h moved by the mean over the cohort instead of by the sum over n; weights by samples, which the paper does

@@ -8,7 +8,7 @@ from asyncfed.core.record import to_plain
 from asyncfed.strategies import algorithms
 
 ALGORITHMS = algorithms()
-FEW, MANY = 2, 50
+FEW, MANY = 1, 50
 
 
 def agree(name, seed):

@@ -82,6 +82,7 @@ OTHER_NUMBERS_OUT = {
 """Asynchronous algorithms for which C tickets out do not tell how many grow older, and why."""
 
 
+@pytest.mark.slow
 @each
 def test_ages_sum_to_the_number_of_others_out_times_the_versions(name):
     """sum of ages at merge, drop, cancellation and loss + ages of what is out or waits = (C - 1) T, exactly.
@@ -92,7 +93,16 @@ def test_ages_sum_to_the_number_of_others_out_times_the_versions(name):
     forgotten. Who waits for all (C tickets in, then one version) has no others out: every age is 0. Where C changes,
     the number of others is counted version by version.
     """
-    for seed in range(5):
+    check_ages(name, range(1, 6))
+
+
+@each
+def test_ages_in_one_schedule(name):
+    check_ages(name, [0])
+
+
+def check_ages(name, seeds):
+    for seed in seeds:
         account = Account(recorded(name, seed))
         assert min(account.ages) >= 0
         assert sum(account.ages) == account.others + account.head_start
@@ -108,6 +118,7 @@ def test_ages_sum_to_the_number_of_others_out_times_the_versions(name):
 # ---- sums of weights, and what does not depend on names and origins --------------------------------------------------
 
 
+@pytest.mark.slow
 @each
 def test_what_is_kept_and_what_is_mixed_in_sum_to_one(name):
     """A merge of models is an average: keep + sum of weights = 1. A merge of changes keeps the model as it is."""
@@ -124,6 +135,7 @@ DEPENDS_ON_THE_ORIGIN: dict[str, str] = {}
 """Algorithms whose steps change if all models are moved by the same vector, and why."""
 
 
+@pytest.mark.slow
 @each
 def test_the_origin_of_the_model_does_not_matter(name):
     """Targets y + A s and a start x0 + s give the same run, moved by s: no rule may use where 0 is."""
@@ -152,6 +164,7 @@ NAMES_MATTER = {
 """Algorithms in which clients are not interchangeable, and why."""
 
 
+@pytest.mark.slow
 @each
 def test_renaming_clients_renames_the_run(name):
     """Everybody at work, each with a speed of its own: under other names the same happens, in the same order."""
@@ -172,6 +185,7 @@ def test_renaming_clients_renames_the_run(name):
         assert np.allclose(a, b, rtol=1e-10, atol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [n for n, a in ALGORITHMS.items() if a.timing == "synchronous"])
 def test_the_order_of_arrivals_within_a_cohort_does_not_matter(name):
     """But for rounding: sums are made in the order of arrival, which the journal holds. Published files rest on it."""
@@ -194,6 +208,7 @@ WAIT_FOR_EVERYBODY = {"malenia", "ringleader"}
 """Algorithms that make no step before the slowest client has reported, however long that takes."""
 
 
+@pytest.mark.slow
 @each
 def test_every_report_has_one_fate_and_the_model_goes_on(name):
     """Under losses, joins and leaves: no ticket is merged, dropped or cancelled twice, and merging does not cease."""
@@ -226,6 +241,7 @@ def simulated(world, plan, pieces=None):
     return simulation, journal
 
 
+@pytest.mark.slow
 @each
 def test_simulated_live_resumed_and_replayed_it_is_the_same_run(name):
     """To the last bit: continued from checkpoints, replayed from the journal, and driven as a live session is."""

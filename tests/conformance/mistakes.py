@@ -706,6 +706,30 @@ MISTAKES = [
         'keep=1.0 - sum(weights), of="model"',
         "periodic",
     ),
+    Mistake(
+        "SAFA: models that were not picked are merged in the same round, which makes Q meaningless",
+        "the card of SAFA",
+        "rules.model_cache:ModelCache.step",
+        "if place < picked:",
+        "if True:",
+        "safa",
+    ),
+    Mistake(
+        "SAFA: weights over the picked alone instead of n_k / n over all clients",
+        "the card of SAFA",
+        "rules.model_cache:ModelCache.step",
+        'memory["counts"][client] / total',
+        'memory["counts"][client] / sum(counts[:picked])',
+        "safa",
+    ),
+    Mistake(
+        "SAFA: who was deprecated keeps its old model in the cache",
+        "the order of cache and mean",
+        "rules.model_cache:ModelCache.step",
+        "table.put(client, params - first)",
+        "pass",
+        "safa",
+    ),
     # ---- selection and fairness ----
     Mistake(
         "q-fair: weights F^q divided by their sum, without h",

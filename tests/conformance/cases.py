@@ -215,6 +215,9 @@ CASES: dict[str, Case] = {
         staleness.fedasync,
         lambda rng, w: {"mixing": float(rng.uniform(0.1, 1)), "discount": discount(rng), "sampler": sampler(rng)},
     ),
+    "staleness_aware": Case(
+        staleness.staleness_aware, lambda rng, w: {"buffer_size": int(rng.integers(1, 4)), "sampler": sampler(rng)}
+    ),
     "fedbuff": Case(
         staleness.fedbuff,
         lambda rng, w: {

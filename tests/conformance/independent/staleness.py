@@ -246,3 +246,14 @@ def aso_fed(run, settings):
         copy[client] = w
         h[client] = b * h.get(client, zero) + (1 - b) * before.get(client, zero)
         before[client] = total / sum(ticket.work.rates())
+
+
+def staleness_aware(run, settings):
+    """Every c arrivals: w += (1/c) sum (w_i - w_base,i) / max(1, tau_i)."""
+    size, group = settings["buffer_size"], []
+    for event in run.events():
+        if event.kind == "arrived":
+            group.append(event.ticket)
+            if len(group) == size:
+                run.publish(run.x + sum(run.delta(t) / max(1, run.tau(t)) for t in group) / size, group)
+                group = []

@@ -15,13 +15,14 @@ State: a number per client, K_i, at the server; the model of each ticket, which 
 a number down.
 
 When to use it: delays vary, and versions are a poor measure of them, because merges differ much in length. lam, eps,
-gamma_target and kappa have to be tuned together: a fresh change counts lam / eps.
+gamma_target and kappa have to be tuned together: a fresh change counts lam / eps. By name eps = 1 and lam = 2/J, at
+most 1, where J tickets are out: while all changes are alike, gamma is then about 1, and each counts 1/J.
 
 What goes wrong elsewhere: a public class of this name weighs by 1 / (t - version), which is not it.
 
 Confirmed: that staleness is this distance, and that local epochs count, by the paper's abstract and a later paper's;
 the formulas rest on memory, as does that K_i counts mini-batch steps here, not epochs. Nothing was found of the paper's
-values; ours make a fresh change count 1. The upper bound `max_steps` is ours, and off.
+values. The upper bound `max_steps` is ours, and off.
 """
 
 from __future__ import annotations
@@ -146,7 +147,7 @@ add_algorithm(
     Algorithm(
         name="asyncfeded",
         summary="AsyncFedED: staleness is how far the model has moved; clients that lag make fewer steps",
-        make=lambda tickets, work, rate: AsyncFedED(concurrency=tickets, work=work),
+        make=lambda tickets, work, rate: AsyncFedED(concurrency=tickets, server_lr=min(1.0, 2.0 / tickets), work=work),
         family="staleness",
         year=2022,
         timing="asynchronous",

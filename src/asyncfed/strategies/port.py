@@ -7,7 +7,9 @@ Rule:
     every K reports:  x = x + sum_i p_i D_i,     D_i = w_i - w_base,
     p_i ~ n_i [a (cos(D_i, x - w_base) + 1) / 2 + b S / (tau_i + S)],     sum_i p_i = 1
 
-A fresh update has the cosine 1, so a buffer of fresh ones is FedAvg's mean of changes. S is the bound on staleness.
+A fresh update has the cosine 1, so a buffer of fresh ones is FedAvg's mean of changes. S is the bound on staleness. By
+name K is the number of tickets out at once: with a small K several buffers answer to the same model, each of which
+moves it by a whole mean, and much local work then overshoots.
 
 Clients that are past S are asked to report early in the paper, with what they have so far. A ticket here is done or it
 is not: there is no result of half of it. Instead `when_late` says what happens: "wait", the default, holds the buffer
@@ -171,7 +173,7 @@ add_algorithm(
     Algorithm(
         name="port",
         summary="PORT: a buffer weighted by samples, staleness and direction; merges wait for whoever is too late",
-        make=lambda tickets, work, rate: Port(concurrency=tickets, buffer_size=min(5, tickets), work=work),
+        make=lambda tickets, work, rate: Port(concurrency=tickets, buffer_size=tickets, work=work),
         family="staleness",
         year=2022,
         timing="asynchronous",

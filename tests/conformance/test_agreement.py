@@ -1,5 +1,8 @@
 """Every algorithm agrees with an independent implementation of its formulas, over random schedules."""
 
+import ast
+from pathlib import Path
+
 import pytest
 from tests.conformance.cases import CASES, NO_INDEPENDENT_IMPLEMENTATION, make
 from tests.conformance.schedules import compare, draw_world, record, schedule_of
@@ -25,6 +28,14 @@ def agree(name, seed):
 def test_every_algorithm_has_an_independent_implementation():
     assert set(CASES) | set(NO_INDEPENDENT_IMPLEMENTATION) == set(ALGORITHMS)
     assert not set(CASES) & set(NO_INDEPENDENT_IMPLEMENTATION)
+
+
+def test_the_independent_side_imports_nothing_of_asyncfed():
+    for path in (Path(__file__).parent / "independent").glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            names = [n.name for n in node.names] if isinstance(node, ast.Import | ast.ImportFrom) else []
+            module = getattr(node, "module", None) or ""
+            assert not any(name.startswith("asyncfed") for name in (module, *names)), path
 
 
 @pytest.mark.parametrize("name", CASES)

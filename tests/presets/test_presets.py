@@ -114,8 +114,8 @@ NAMED = {
     "scaffold": FedAvg(cohort_size=12, weighting="equal", work=WORK, schedule=RATE, rule=Scaffold()),
     "fedbuff": FedBuff(concurrency=12, buffer_size=10, work=WORK),
     "fedcompass": FedCompass(work=WORK),
-    "ringmaster": Ringmaster(concurrency=12, staleness_threshold=12, work=WORK),
-    "aflguard": AFLGuard(concurrency=12, train_trusted=True, work=WORK),
+    "ringmaster": Ringmaster(concurrency=12, staleness_threshold=12, server_lr=1 / 12, work=WORK),
+    "aflguard": AFLGuard(concurrency=12, train_trusted=True, server_lr=1 / 12, work=WORK),
     "cyclic": CyclicWeightTransfer(round_length=12, work=WORK),
     "published": PublishedScripts(cohort_size=12, work=replace(WORK, start="own"), schedule=RATE),
     "published_sync": PublishedScripts(
@@ -159,7 +159,7 @@ def test_the_rate_of_a_strategy_like_another():
     [
         (lambda: preset("regresion"), r'no preset "regresion". Did you mean "regression"\?'),
         (lambda: strategy_named("fedbuf", 1, WORK), r'no strategy "fedbuf". Did you mean "fedbuff"\?'),
-        (lambda: delays_named("zzz"), r'no delays "zzz". Known: heavy_tailed, laptop, none, stragglers'),
+        (lambda: delays_named("zzz"), r'no delays "zzz". Known: cluster, heavy_tailed, hospital, laptop, none, phones, stragglers'),
         (lambda: regression(strategy="zzz"), r'no strategy "zzz". Known: .*afl'),
     ],
 )

@@ -8,7 +8,8 @@ Rule:
 
 g_s is the change that a trusted client's rows bring from the present model with the same work; the server holds those
 rows and trains on them itself, every `refresh` versions. lambda 1.5, refresh 10. By name, client 0 is trusted and is
-trained as well. With lambda infinite it is plain asynchronous SGD; below 1 a change of zero is dropped too.
+trained as well, and server_lr is 1/J. With lambda infinite it is plain asynchronous SGD; below 1 a change of zero is
+dropped too.
 
 State: g_s. Bytes beyond the model: none; the server needs trusted rows, so it works in simulations and in live runs on
 one machine. The time of its training is not counted.
@@ -131,7 +132,9 @@ add_algorithm(
     Algorithm(
         name="aflguard",
         summary="AFLGuard, which trusts client 0: changes that differ too much from its own are dropped",
-        make=lambda tickets, work, rate: AFLGuard(concurrency=tickets, train_trusted=True, work=work),
+        make=lambda tickets, work, rate: AFLGuard(
+            concurrency=tickets, train_trusted=True, server_lr=1.0 / tickets, work=work
+        ),
         family="robust",
         year=2022,
         timing="asynchronous",

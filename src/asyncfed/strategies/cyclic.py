@@ -82,8 +82,9 @@ add_algorithm(
         family="synchronous",
         year=2018,
         timing="sequential",
-        data="similar",
+        data="any",
         sums_only=False,
+        optimum=True,
     ),
     __name__,
 )

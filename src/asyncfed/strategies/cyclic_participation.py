@@ -37,8 +37,9 @@ add_algorithm(
         family="synchronous",
         year=2019,
         timing="synchronous",
-        data="similar",
+        data="any",
         evidence="memory",
+        optimum=True,
     ),
     __name__,
 )

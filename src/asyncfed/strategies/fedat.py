@@ -275,7 +275,7 @@ add_algorithm(
         name="fedat",
         summary="FedAT: up to 5 tiers by speed, synchronous inside, asynchronous across; proximal term 0.4",
         make=lambda tickets, work, rate: FedAT(
-            tiers=min(5, tickets), cohort_size=max(1, tickets // 5), work=replace(work, proximal=0.4)
+            tiers=min(5, tickets), cohort_size=max(1, tickets // 5), work=replace(work, proximal=work.proximal or 0.4)
         ),
         family="semi-synchronous",
         year=2020,

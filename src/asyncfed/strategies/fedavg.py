@@ -98,8 +98,9 @@ add_algorithm(
         family="synchronous",
         year=2017,
         timing="synchronous",
-        data="similar",
+        data="any",
         certificate="yes",
+        optimum=True,
     ),
     __name__,
 )

@@ -112,6 +112,7 @@ add_algorithm(
         year=2021,
         timing="asynchronous",
         data="similar",
+        server_memory="K",
         certificate="yes",
         evidence="text and code",
     ),

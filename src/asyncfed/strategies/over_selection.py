@@ -228,6 +228,7 @@ add_algorithm(
         year=2019,
         timing="semi-synchronous",
         data="similar",
+        server_memory="K",
         evidence="text",
     ),
     __name__,

@@ -178,6 +178,7 @@ add_algorithm(
         year=2022,
         timing="asynchronous",
         data="similar",
+        server_memory="K",
         sums_only=False,
         evidence="code",
         metrics=("moved_cosine",),

@@ -39,8 +39,9 @@ add_algorithm(
         family="synchronous",
         year=2020,
         timing="synchronous",
-        data="similar",
+        data="any",
         evidence="memory",
+        optimum=True,
     ),
     __name__,
 )

@@ -9,9 +9,9 @@ Rule:
     after every merge:  with stops, each ticket that is out and now R versions old is cancelled and begun anew from x
 
 The paper's R is max(1, ceil(sigma^2 / epsilon)), its step min(1/(2 R L), epsilon/(4 L sigma^2)); by name R is the
-number in flight. With R = 1 and stops every merge cancels all other tickets: sequential SGD by whoever is fastest. With
-a very large R it is plain asynchronous SGD. What was computed for a cancelled ticket is counted, in time and energy. A
-round is J merged updates.
+number in flight and server_lr 1/R. With R = 1 and stops every merge cancels all other tickets: sequential SGD by
+whoever is fastest. With a very large R it is plain asynchronous SGD. What was computed for a cancelled ticket is
+counted, in time and energy. A round is J merged updates.
 
 State: none. Bytes beyond the model: none.
 
@@ -116,7 +116,9 @@ add_algorithm(
     Algorithm(
         name="ringmaster",
         summary="Ringmaster ASGD: changes up to J versions old, older work is begun anew",
-        make=lambda tickets, work, rate: Ringmaster(concurrency=tickets, staleness_threshold=tickets, work=work),
+        make=lambda tickets, work, rate: Ringmaster(
+            concurrency=tickets, staleness_threshold=tickets, server_lr=1.0 / tickets, work=work
+        ),
         family="time-optimal",
         year=2025,
         timing="asynchronous",
@@ -132,7 +134,7 @@ add_algorithm(
         name="ringmaster_without_stops",
         summary="Ringmaster ASGD whose clients finish what they do: changes of J versions old or older are dropped",
         make=lambda tickets, work, rate: Ringmaster(
-            concurrency=tickets, staleness_threshold=tickets, stops=False, work=work
+            concurrency=tickets, staleness_threshold=tickets, stops=False, server_lr=1.0 / tickets, work=work
         ),
         family="time-optimal",
         year=2025,

@@ -176,7 +176,7 @@ def test_a_client_that_lost_its_own_model_starts_from_its_first_draw(live_run):
 def test_the_session_says_whether_tasks_bring_corrections(live_run):
     said = {name: live_run(strategy=strategy).session.sends_corrections() for name, strategy in STRATEGIES.items()}
     assert {name for name, sends in said.items() if sends} == {
-        *("correction", "correction and uplink", "scaffold", "scaffold by steps")
+        *("correction", "correction and uplink", "scaffold", "scaffold by steps", "feddyn", "aso-fed")
     }
 
 

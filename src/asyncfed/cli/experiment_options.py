@@ -28,7 +28,7 @@ PRESET = "regression"
 
 OWN = "that of the preset, the file, or tables"
 NO_OWNER = "rows are assigned at random"
-DELAY_NAMES = "none, laptop, stragglers or heavy_tailed"
+DELAY_NAMES = "none, laptop, stragglers, heavy_tailed, cluster, hospital or phones"
 
 
 class PreparedExperiment(NamedTuple):

@@ -9,12 +9,13 @@ from pathlib import Path
 import pytest
 
 from asyncfed import api
+from asyncfed.analysis.csv_text import csv_text
 from asyncfed.arena import arena, entry
 from asyncfed.arena.arena import BASELINE, plan_arena, run_arena
 from asyncfed.arena.cells import DELAY_NAMES, Cell
 from asyncfed.arena.problems import PROBLEMS
 from asyncfed.arena.results_store import ENTRIES, RUNS
-from asyncfed.arena.tables import csv_text, flat_rows, write_tables
+from asyncfed.arena.tables import flat_rows, write_tables
 from asyncfed.arena.tuning import best_trial
 from asyncfed.arena.written_cells import entry_toml
 from asyncfed.core.errors import ConfigError

@@ -11,18 +11,11 @@ from typing import Any
 from asyncfed.arena.cells import DELAY_NAMES, Cell, arena_cells
 from asyncfed.arena.entry import FIRST_SEED, TUNING_SEEDS, Entry, EntryRequest, compute_entry
 from asyncfed.arena.problems import PROBLEMS, SPLITS
-from asyncfed.arena.results_store import (
-    ENTRIES,
-    RUNS,
-    append_line,
-    code_digest,
-    decode,
-    end_last_line,
-    read_lines,
-)
+from asyncfed.arena.results_store import ENTRIES, RUNS, arena_digest
 from asyncfed.core.errors import ConfigError, did_you_mean
 from asyncfed.core.record import Record, to_json, to_plain
 from asyncfed.runs.process_pool import Pool, open_pool
+from asyncfed.runs.result_lines import append_line, decode, end_last_line, read_lines
 from asyncfed.strategies.algorithm import algorithms
 
 BASELINE = "sync"
@@ -138,7 +131,7 @@ def run_arena(plan: ArenaPlan, folder: Path, workers: int, watch: Watcher | None
         The results: the same, whatever the number of processes, and however often it was stopped and begun again.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    code = code_digest()
+    code = arena_digest()
     with open_pool(workers, ADVICE) as pool:
         work = _Computation(plan, folder, code, pool, watch)
         limits = {entry.cell: entry.limit for entry in work.compute([(cell, BASELINE, None) for cell in plan.cells])}

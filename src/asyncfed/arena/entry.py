@@ -60,7 +60,7 @@ class EntryRequest(Record):
         limit: virtual seconds that a run may take; None: the entry is the baseline's, whose best trial sets it.
         num_trials: how many settings are tried.
         seeds: the fresh seeds.
-        code: `code_digest()`.
+        code: `arena_digest()`.
     """
 
     cell: Cell

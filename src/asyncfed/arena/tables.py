@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from asyncfed.analysis.csv_text import csv_text, format_cell
 from asyncfed.arena.arena import ArenaResults
 from asyncfed.arena.summary import MEASURES, Row
 from asyncfed.core.errors import ConfigError
@@ -54,26 +53,6 @@ def _flat(row: Row) -> dict[str, Any]:
         flat[f"{measure}_group"] = found.standing.group
     flat["times"] = ";".join("" if run.time is None else format_cell(run.time) for run in entry.runs)
     return flat
-
-
-def format_cell(value: Any) -> str:
-    """A value of the table as text: numbers to 8 digits, None as nothing.
-
-    >>> format_cell(None), format_cell(1 / 3), format_cell(12)
-    ('', '0.33333333', '12')
-    """
-    if value is None:
-        return ""
-    return f"{value:.8g}" if isinstance(value, float) else str(value)
-
-
-def csv_text(rows: Sequence[dict[str, Any]]) -> str:
-    """The rows as CSV with a head line."""
-    file = io.StringIO()
-    writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(list(rows[0]) if rows else [])
-    writer.writerows([format_cell(value) for value in row.values()] for row in rows)
-    return file.getvalue()
 
 
 def write_tables(results: ArenaResults, rows: Sequence[Row], folder: Path) -> tuple[Path, Path]:

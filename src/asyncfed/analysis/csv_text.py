@@ -1,0 +1,28 @@
+"""Rows of values as CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from typing import Any
+
+
+def format_cell(value: Any) -> str:
+    """A value of the table as text: numbers to 8 digits, None as nothing.
+
+    >>> format_cell(None), format_cell(1 / 3), format_cell(12)
+    ('', '0.33333333', '12')
+    """
+    if value is None:
+        return ""
+    return f"{value:.8g}" if isinstance(value, float) else str(value)
+
+
+def csv_text(rows: Sequence[dict[str, Any]]) -> str:
+    """The rows as CSV with a head line."""
+    file = io.StringIO()
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(list(rows[0]) if rows else [])
+    writer.writerows([format_cell(value) for value in row.values()] for row in rows)
+    return file.getvalue()

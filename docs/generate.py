@@ -26,6 +26,7 @@ SORTS = {
     "discount": "Discounts",
     "schedule": "Schedules",
     "uplink": "Uplinks",
+    "attack": "Attacks",
     "problem": "Models",
     "data": "Data",
     "split": "Splits",

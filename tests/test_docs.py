@@ -25,6 +25,7 @@ ROOT = Path(__file__).parent.parent
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
 GUIDE = ROOT / "docs" / "guide.md"
 SETTINGS = ROOT / "docs" / "settings.md"
+ATTACKS = ROOT / "docs" / "attacks.md"
 TORCH_EXAMPLES = {"digits_cnn.py", "own_module.py", "wind_lstm.py"}  # see test_torch_examples.py
 EXAMPLES = sorted(
     path for path in (ROOT / "examples").glob("*.py") if path.name != "demo.py" and path.name not in TORCH_EXAMPLES
@@ -164,7 +165,7 @@ def described_settings():
     a kind below `| kind | keys | ...`.
     """
     tables, head, current = {}, None, None
-    for line in (GUIDE.read_text() + SETTINGS.read_text()).splitlines():
+    for line in (GUIDE.read_text() + ATTACKS.read_text() + SETTINGS.read_text()).splitlines():
         cells = [cell.strip() for cell in line.strip().strip("|").split("|")] if line.startswith("|") else None
         if cells is None:
             head = None
@@ -194,6 +195,7 @@ SECTIONS = {
     "Churn": "[[churn]]",
     "Evaluation": "[evaluation]",
     "Holdout": "[holdout]",
+    "Liars": "[attack]",
     "Stopping": "[stopping]",
 }
 

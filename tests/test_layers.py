@@ -34,13 +34,14 @@ ROOMS = {
     "engine": {*BOTTOM, "rules", "uplinks", "problems", "store"},
     "sim": {*BOTTOM, "delays", "uplinks", "problems", "store", "engine"},
     "live": {*BOTTOM, "uplinks", "problems", "store", "engine"},
-    "experiment": {*BOTTOM, "strategies", "problems", "data", "delays", "engine"},
+    "attacks": {*BOTTOM, "kernels", "problems", "delays"},
+    "experiment": {*BOTTOM, "strategies", "problems", "data", "delays", "engine", "attacks"},
     "presets": {*BOTTOM, "strategies", "rules", "problems", "data", "delays", "engine", "theory", "experiment"},
-    "runs": {*BOTTOM, "problems", "delays", "store", "engine", "sim", "live", "experiment"},
+    "runs": {*BOTTOM, "problems", "delays", "store", "engine", "sim", "live", "attacks", "experiment"},
     "analysis": {
         *BOTTOM,
         *("strategies", "rules", "kernels", "uplinks", "problems", "data", "delays", "store", "theory"),
-        *("engine", "experiment", "runs"),
+        *("engine", "attacks", "experiment", "runs"),
     },
     "certificates": {
         *BOTTOM,
@@ -57,7 +58,7 @@ ROOMS = {
     },
     "report": {*BOTTOM, "strategies", "store", "analysis", "certificates", "advice", "arena"},
     "flower": {*BOTTOM, "strategies", "uplinks", "data", "problems", "store", "live", "engine", "experiment", "runs"},
-    "testing": {*BOTTOM, "rules", "uplinks", "problems", "delays", "strategies"},
+    "testing": {*BOTTOM, "rules", "uplinks", "problems", "delays", "strategies", "attacks"},
     "api": {
         *BOTTOM,
         "strategies",
@@ -112,6 +113,7 @@ OUTSIDE = {
     "problems": {"numpy", "scipy", "torch", "safetensors"},
     "data": {"numpy", "scipy", "pyarrow", "sklearn", "pandas"},
     "delays": {"numpy", "scipy"},
+    "attacks": {"numpy"},
     "store": {"numpy"},
     "theory": {"numpy", "scipy"},
     "engine": {"numpy"},
@@ -163,7 +165,7 @@ CONFINED = {
 
 DECIDES_OR_COMPUTES = {
     *("core", "strategies", "rules", "uplinks", "kernels", "problems", "data", "delays", "theory"),
-    *("engine", "sim", "live", "analysis", "certificates"),
+    *("attacks", "engine", "sim", "live", "analysis", "certificates"),
 }
 KNOWS_THE_CLOCK = ("kernels/threads.py", "live/local/")
 """Within rooms that decide or compute: threads around kernels, and the engine that meets real processes."""

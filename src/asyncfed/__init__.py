@@ -12,9 +12,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from asyncfed import data, delays, errors, presets, problems, rules, strategies, testing, theory, uplinks
+    from asyncfed import attacks, data, delays, errors, presets, problems, rules, strategies, testing, theory, uplinks
     from asyncfed.analysis.comparison import Comparison, compare
     from asyncfed.api import Run, advise, certify, load, register, resume, run, run_live, verify, what_if
+    from asyncfed.attacks.liars import Liars
     from asyncfed.certificates.certificate import Certificate
     from asyncfed.core.record import Config, Record, replace
     from asyncfed.core.types import (
@@ -66,6 +67,7 @@ if TYPE_CHECKING:
 _NAMES_IN = {
     "asyncfed.analysis.comparison": ("Comparison", "compare"),
     "asyncfed.api": ("Run", "advise", "certify", "load", "register", "resume", "run", "run_live", "verify", "what_if"),
+    "asyncfed.attacks.liars": ("Liars",),
     "asyncfed.certificates.certificate": ("Certificate",),
     "asyncfed.core.record": ("Config", "Record", "replace"),
     "asyncfed.core.types": (
@@ -117,7 +119,19 @@ _NAMES_IN = {
 """The same once more for when the program runs: the module of every public name."""
 
 _MODULE_OF = {name: module for module, names in _NAMES_IN.items() for name in names}
-_MODULES = ("data", "delays", "errors", "presets", "problems", "rules", "strategies", "testing", "theory", "uplinks")
+_MODULES = (
+    "attacks",
+    "data",
+    "delays",
+    "errors",
+    "presets",
+    "problems",
+    "rules",
+    "strategies",
+    "testing",
+    "theory",
+    "uplinks",
+)
 
 __all__ = [
     "Action",
@@ -141,6 +155,7 @@ __all__ = [
     "Experiment",
     "Fair",
     "Hinge",
+    "Liars",
     "Limits",
     "LiveProgress",
     "LocalEngine",
@@ -175,6 +190,7 @@ __all__ = [
     "Workers",
     "__version__",
     "advise",
+    "attacks",
     "certify",
     "compare",
     "data",

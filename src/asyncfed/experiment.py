@@ -9,8 +9,9 @@ from typing import Any, get_args, get_type_hints
 
 import tomli_w
 
+from asyncfed.attacks import Liars, hold_back, with_liars
 from asyncfed.core.errors import ConfigError, JournalError, did_you_mean
-from asyncfed.core.record import Config, ValidationError, from_plain, kind_of, replace, to_plain
+from asyncfed.core.record import UNSET, Config, UnsetType, ValidationError, from_plain, kind_of, replace, to_plain
 from asyncfed.core.types import Budget
 from asyncfed.data import (
     DEFAULT_CLIENTS,
@@ -26,7 +27,7 @@ from asyncfed.data import (
     Split,
     measure_heterogeneity,
 )
-from asyncfed.delays import DelayDescription, Delays
+from asyncfed.delays import DelayDescription, DelayModel, Delays
 from asyncfed.engine.evaluation import Evaluation
 from asyncfed.engine.plan import Churn, Plan, check_churn
 from asyncfed.engine.stopping import Stopping
@@ -60,6 +61,7 @@ class Experiment(Config):
         churn: clients that join and leave during the run.
         evaluation: when the model is measured, and what else is.
         divergence_norm: the run has diverged when the model's norm is above this at the end of a round; above 0.
+        attack: clients that lie, and how; left out, nobody does. What is measured is then of the honest clients only.
 
     >>> Experiment(seed=-1)
     Traceback (most recent call last):
@@ -82,6 +84,7 @@ class Experiment(Config):
     churn: tuple[Churn, ...] = ()
     evaluation: Evaluation = Evaluation()
     divergence_norm: float = 1e9
+    attack: Liars | UnsetType = UNSET
 
     def __post_init__(self) -> None:
         if self.num_clients is not None and self.num_clients < 1:
@@ -109,7 +112,16 @@ class Experiment(Config):
     def problem(self, prepared: PreparedData | None = None) -> Problem:
         """What is to be learnt, with every client's data. `prepared` saves preparing the data again."""
         data = self.prepare_data() if prepared is None else prepared
-        return self.model.build(data.clients, data.held_out)
+        return self.attacked(self.model.build(data.clients, data.held_out))
+
+    def attacked(self, problem: Problem) -> Problem:
+        """The problem with the experiment's liars among its clients; itself, if nobody lies or it has them already."""
+        return problem if self.attack is UNSET else with_liars(problem, self.attack, self.seed, self.init)
+
+    def bind_delays(self, num_clients: int, given: DelayModel | None = None) -> DelayModel:
+        """How long work takes: as the experiment says, or as `given`; liars may report later than that."""
+        model = self.delays.bind(num_clients, self.seed) if given is None else given
+        return model if self.attack is UNSET else hold_back(model, self.attack, num_clients, self.seed)
 
     def count_clients(self) -> int:
         """How many clients there are: as was said, or as the data say."""

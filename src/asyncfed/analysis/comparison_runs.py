@@ -157,7 +157,7 @@ class ProblemMemory:
 
 
 def _what_is_learnt(e: Experiment) -> tuple[object, ...]:
-    return e.data, e.split, e.holdout, e.num_clients, e.seed, e.dtype, e.model
+    return e.data, e.split, e.holdout, e.num_clients, e.seed, e.dtype, e.model, e.attack, e.init
 
 
 problem_memory = ProblemMemory()

@@ -123,7 +123,7 @@ def _run_to_targets(experiment: Experiment, problem: Problem, targets: Targets) 
     experiment.strategy.check(problem.num_clients)
     watch = TargetWatch(problem, targets, experiment.evaluation.every)
     plan = replace(experiment, evaluation=Evaluation(every=0, distance=False)).plan(threads=1)
-    delays = experiment.delays.bind(problem.num_clients, experiment.seed)
+    delays = experiment.bind_delays(problem.num_clients)
     journal = Journal.create(None, {})  # which is never committed: nobody reads it
     try:
         simulation = Simulation(problem, delays, plan, journal, observer=watch.before_merge)

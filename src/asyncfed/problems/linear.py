@@ -178,6 +178,10 @@ class Linear(PackedProblem):
         """This client's part of the problem, with a copy of its own rows and of no other's."""
         return LinearShard(self.model, *self._rows_of(client))
 
+    def on_rows(self, clients: NamedData, held_out: Mapping[str, PackedData] | None = None) -> Linear:
+        """The same model and loss for other rows."""
+        return self.model.build(clients, held_out)
+
     def _more_measurements(self, params: Array) -> dict[str, float]:
         """`first_client_loss`, the published scripts' server loss.
 

@@ -165,6 +165,25 @@ class Problem(Protocol):
 
 
 @runtime_checkable
+class RebuildsOnRows(Protocol):
+    """A problem that gives its rows, and can be built anew on others: the same model and loss for other clients."""
+
+    @property
+    def clients(self) -> NamedData:
+        """The rows that are trained on."""
+        ...
+
+    @property
+    def held_out(self) -> Mapping[str, PackedData]:
+        """Rows of the clients that are measured on only, by the name of the part."""
+        ...
+
+    def on_rows(self, clients: NamedData, held_out: Mapping[str, PackedData] | None = None) -> Problem:
+        """The same problem for these rows; rows to measure on that belong to no client stay."""
+        ...
+
+
+@runtime_checkable
 class MeasuresAtRandom(Protocol):
     """A problem with measurements that draw random numbers."""
 

@@ -128,6 +128,10 @@ class Softmax(PackedProblem):
         """This client's part of the problem, with a copy of its own rows and of no other's."""
         return LinearShard(replace(self.model, num_classes=self.num_classes), *self._rows_of(client))
 
+    def on_rows(self, clients: NamedData, held_out: Mapping[str, PackedData] | None = None) -> Softmax:
+        """The same model, with as many classes, for other rows."""
+        return replace(self.model, num_classes=self.num_classes).build(clients, held_out)
+
     def row_losses(self, params: Array, part: str) -> RowLosses:
         """The loss of each row of a part, without penalty, under one model (p,) or each client's own (C, p)."""
         data = self.clients if part == "training" else self.held_out[part]

@@ -29,4 +29,9 @@ def choose_problem(experiment: Experiment, given: Problem | None, prepared: Prep
             f"The experiment has num_clients = {experiment.num_clients}, but the problem given has "
             f"{given.num_clients} clients. Make them agree, or leave num_clients out: the problem then says how many."
         )
-    return given
+    return experiment.attacked(given)
+
+
+def stored_problem(experiment: Experiment, given: Problem | None) -> Problem:
+    """The problem of a run that was made before: the one `given`, or the experiment's; with the run's liars."""
+    return experiment.problem() if given is None else experiment.attacked(given)

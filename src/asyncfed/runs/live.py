@@ -17,7 +17,7 @@ from asyncfed.live.session import CheckpointPolicy, LiveSession
 from asyncfed.problems.client_measurements import check_measurable
 from asyncfed.problems.protocol import Problem, ShardedProblem
 from asyncfed.runs.cores import thread_count
-from asyncfed.runs.given_problem import choose_problem
+from asyncfed.runs.given_problem import choose_problem, stored_problem
 from asyncfed.runs.header import check_same_problem, new_header, same_experiment
 from asyncfed.runs.interruption import interruptible
 from asyncfed.runs.progress import progress, seal
@@ -109,7 +109,7 @@ def resume_live(
     if "live" not in header:
         raise JournalError(f"{path} is a simulated run. Continue it with `asyncfed resume {path}`.")
     experiment = same_experiment(header, experiment, journal.path)
-    problem = experiment.problem() if problem is None else problem
+    problem = stored_problem(experiment, problem)
     check_same_problem(header, problem, path)
     if header["verdict"] != "interrupted":
         journal.rehash()

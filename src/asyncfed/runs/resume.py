@@ -11,6 +11,7 @@ from asyncfed.experiment import Experiment
 from asyncfed.live.engine_protocol import Engine
 from asyncfed.problems.protocol import Problem
 from asyncfed.runs.cores import thread_count
+from asyncfed.runs.given_problem import stored_problem
 from asyncfed.runs.header import check_same_problem, same_experiment
 from asyncfed.runs.live import LiveProgress, resume_live
 from asyncfed.runs.progress import Progress, Watcher
@@ -66,19 +67,18 @@ def resume_simulation(
     journal = Journal.open(path, write=True)
     header = journal.header()
     experiment = same_experiment(header, experiment, journal.path)
-    problem = experiment.problem() if problem is None else problem
+    problem = stored_problem(experiment, problem)
     check_same_problem(header, problem, path)
     checkpoint = journal.checkpoint()
     if header["verdict"] != "interrupted":
         journal.rehash()
         return RecordedRun(journal, experiment, problem)
-    if delays is None:
-        if header["own_delays"]:
-            raise JournalError(
-                f"{path} was run with delays of your own, which its file cannot hold. Pass the same again: "
-                "af.resume(path, delays=...). Nothing was changed."
-            )
-        delays = experiment.delays.bind(problem.num_clients, experiment.seed)
+    if delays is None and header["own_delays"]:
+        raise JournalError(
+            f"{path} was run with delays of your own, which its file cannot hold. Pass the same again: "
+            "af.resume(path, delays=...). Nothing was changed."
+        )
+    delays = experiment.bind_delays(problem.num_clients, delays)
     seq = 0 if checkpoint is None else checkpoint[0]["seq"]
     if not isinstance(seq, int) or seq < 0:
         raise JournalError(f"{path} is damaged: its checkpoint is of event {seq!r}. Restore the file from a copy.")

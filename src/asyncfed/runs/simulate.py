@@ -54,7 +54,7 @@ def simulate(
     experiment.strategy.check(problem.num_clients)
     check_measurable(problem, getattr(experiment.strategy, "work", None))
     check_churn(experiment.churn, problem.num_clients)
-    delays = experiment.delays.bind(problem.num_clients, experiment.seed) if delays is None else delays
+    delays = experiment.bind_delays(problem.num_clients, delays)
     header = new_header(experiment, problem, own_problem=own_problem, own_delays=own_delays)
     plan = experiment.plan(thread_count(threads))
     check_stopping(problem, plan)

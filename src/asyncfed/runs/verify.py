@@ -17,6 +17,7 @@ from asyncfed.engine.replay import replay
 from asyncfed.experiment import Experiment
 from asyncfed.problems.protocol import Problem
 from asyncfed.runs.cores import thread_count
+from asyncfed.runs.given_problem import stored_problem
 from asyncfed.runs.header import check_same_problem, same_experiment
 from asyncfed.runs.result import RecordedRun, load_run
 from asyncfed.store.journal import Journal
@@ -59,7 +60,7 @@ def _verify(
     if not recorded.finished:
         raise JournalError(f"{path} is not finished, so there is nothing to compare. First `asyncfed resume {path}`.")
     experiment = same_experiment(recorded.header, experiment, recorded.path)
-    problem = experiment.problem() if problem is None else problem
+    problem = stored_problem(experiment, problem)
     check_same_problem(recorded.header, problem, path)
     intact = recorded.sha256 == recorded.header["sha256"]
     lines = ["the file agrees with its seal" if intact else "THE FILE WAS CHANGED after the run: it breaks its seal"]

@@ -10,6 +10,7 @@ from asyncfed.core.record import replace
 from asyncfed.delays.recorded_delays import RecordedDelays
 from asyncfed.delays.recorded_jobs import recorded_jobs
 from asyncfed.problems.protocol import Problem
+from asyncfed.runs.given_problem import stored_problem
 from asyncfed.runs.header import check_same_problem
 from asyncfed.runs.result import RecordedRun, load_run
 from asyncfed.runs.simulate import simulate
@@ -28,7 +29,7 @@ def what_if(
     """
     recorded = load_run(path)
     experiment = recorded.experiment
-    problem = experiment.problem() if problem is None else problem
+    problem = stored_problem(experiment, problem)
     check_same_problem(recorded.header, problem, path)
     jobs = recorded_jobs(recorded.journal.event_rows())
     runs = {"recorded": recorded}

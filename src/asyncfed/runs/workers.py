@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from asyncfed.attacks import Coalition, liars_of
 from asyncfed.core.errors import ConfigError
 from asyncfed.core.types import Work
 from asyncfed.problems.protocol import (
@@ -153,6 +154,11 @@ class Workers:
     def fingerprint(self) -> str:
         """The problem's, in this process."""
         return self._problem.fingerprint()
+
+    @property
+    def coalition(self) -> Coalition | None:
+        """Who lies in the problem; None if nobody does."""
+        return liars_of(self._problem)
 
     # ---- measurements on single clients, if the problem has them ---------------------------------------------
 

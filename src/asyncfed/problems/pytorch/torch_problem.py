@@ -133,6 +133,20 @@ class TorchProblem:
         x, y = (np.array(column[first:last]) for column in (self.clients.x, self.clients.y))
         return TorchShard(model_fn, loss_fn, x, y, together)
 
+    def on_rows(self, clients: NamedData, held_out: Mapping[str, PackedData] | None = None) -> TorchProblem:
+        """The same module and loss for other rows; test rows that belong to no client stay."""
+        model_fn, loss_fn, _, metrics, _, test, device, together = self._given
+        unowned = None if "test" in (held_out or {}) else test
+        return TorchProblem(model_fn, loss_fn, clients, metrics, held_out, unowned, device, together)
+
+    @cached_property
+    def num_classes(self) -> int | None:
+        """How many classes the module tells apart; None if its targets are no numbers of classes."""
+        if self._loss.name not in CLASSES:
+            return None
+        with torch.no_grad(), seed_torch(0, self._device), use_one_thread():
+            return int(deepcopy(self._template).eval()(self._x[:1]).shape[1])
+
     def module(self, params: Array) -> nn.Module:
         """A module of your own with these params, on the CPU and ready to predict."""
         module = deepcopy(self._template).cpu().eval()

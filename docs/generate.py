@@ -21,6 +21,7 @@ FOLDER = Path(__file__).parent
 SORTS = {
     "strategy": "Strategies",
     "rule": "Rules",
+    "aggregator": "Aggregators",
     "optimiser": "Optimisers",
     "sampler": "Samplers",
     "discount": "Discounts",

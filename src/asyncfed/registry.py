@@ -1,8 +1,8 @@
 """Parts by kind: how a TOML file, the command line and other packages name strategies, samplers, delays, splits, ...
 
 A part is a `Config` with a tag, `class Mine(Config, tag_field="kind", tag="mine")`, registered under the name of what
-it is: "strategy", "rule", "optimiser", "uplink", "sampler", "discount", "schedule", "distribution", "delays",
-"availability", "variation", "split", "data", "problem" or "attack". Shipped parts register
+it is: "strategy", "rule", "aggregator", "optimiser", "uplink", "sampler", "discount", "schedule", "distribution",
+"delays", "availability", "variation", "split", "data", "problem" or "attack". Shipped parts register
 themselves the same way as anybody else's. A package adds its own by an entry point of the group `asyncfed.parts` that
 names a module; the module is imported when a kind is asked for that is not known yet.
 """
@@ -55,8 +55,8 @@ def register(name: str) -> Callable[[C], C]:
     """A decorator that makes a part known by its tag: TOML files, the command line and saved runs may then name it.
 
     Args:
-        name: what it is: "strategy", "rule", "optimiser", "uplink", "sampler", "discount", "schedule", "distribution",
-            "delays", "availability", "variation", "split", "data", "problem" or "attack".
+        name: what it is: "strategy", "rule", "aggregator", "optimiser", "uplink", "sampler", "discount", "schedule",
+            "distribution", "delays", "availability", "variation", "split", "data", "problem" or "attack".
 
     Returns:
         The decorator; it gives the class back unchanged.

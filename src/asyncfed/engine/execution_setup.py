@@ -27,7 +27,7 @@ def set_up(problem: Problem, plan: Plan, journal: Journal, checkpoint: Checkpoin
             vectors = Vectors.load(checkpoint[1])
             ledger = Ledger.from_snapshot(checkpoint[0]["ledger"])
     rule = rule_of(plan.strategy)
-    run = None if rule is None else RuleRun(rule, vectors.params, problem.num_clients)
+    run = None if rule is None else RuleRun(rule, vectors.params, problem.num_clients, plan.threads)
     if run is not None and checkpoint is not None:
         with explain_damage(journal.path, "checkpoint"):
             run.load(checkpoint[1])

@@ -38,3 +38,14 @@ def move_slot(
         change = weight * (payload[j] - slots[row, j])
         slots[row, j] = payload[j] if weight == 1.0 else slots[row, j] + change
         merged[j] = params[j] + scale * change
+
+
+@compiled
+def subtract(model: Array, origin: Array, change: Array) -> bool:
+    """`change = model - origin`; whether all of it is finite."""
+    endless = 0
+    for j in range(model.size):
+        difference = model[j] - origin[j]
+        change[j] = difference
+        endless |= 0 if difference - difference == 0.0 else 1
+    return endless == 0

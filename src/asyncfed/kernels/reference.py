@@ -150,3 +150,9 @@ def move_slot(
     change = (payload - slots[row]) * weight
     slots[row] = payload if weight == 1.0 else slots[row] + change
     merged[:] = params + change * scale
+
+
+def subtract(model: Array, origin: Array, change: Array) -> bool:
+    """The twin of `merging.subtract`."""
+    change[:] = model - origin
+    return bool(np.isfinite(change).all())

@@ -2,6 +2,7 @@
 
 from asyncfed.rules.adagrad import Adagrad
 from asyncfed.rules.adam import Adam
+from asyncfed.rules.aggregators import Aggregate, Aggregator, Average, Median, TrimmedMean
 from asyncfed.rules.amsgrad import Amsgrad
 from asyncfed.rules.aso_fed import AsoFed
 from asyncfed.rules.batch_table import BatchTable
@@ -21,6 +22,7 @@ from asyncfed.rules.optimised import Optimised
 from asyncfed.rules.optimiser import Optimiser
 from asyncfed.rules.protocol import Arrival, Rule, ServerRule
 from asyncfed.rules.qfair import QFair
+from asyncfed.rules.robust import Robust
 from asyncfed.rules.rule_run import RuleRun
 from asyncfed.rules.scaffold import Scaffold
 from asyncfed.rules.table_mean import TableMean
@@ -34,9 +36,12 @@ __all__ = [
     "COMBINERS",
     "Adagrad",
     "Adam",
+    "Aggregate",
+    "Aggregator",
     "Amsgrad",
     "Arrival",
     "AsoFed",
+    "Average",
     "BatchTable",
     "Clipped",
     "DcAsgd",
@@ -45,6 +50,7 @@ __all__ = [
     "FedNova",
     "LastModels",
     "Mean",
+    "Median",
     "ModelCache",
     "Momentum",
     "MovedSince",
@@ -52,12 +58,14 @@ __all__ = [
     "Optimised",
     "Optimiser",
     "QFair",
+    "Robust",
     "Rule",
     "RuleRun",
     "Scaffold",
     "ServerRule",
     "TableMean",
     "TierModels",
+    "TrimmedMean",
     "TrustedDistance",
     "Vectors",
     "Yogi",

@@ -94,6 +94,19 @@ def rule_of(strategy: object) -> ServerRule | None:
     return rule if isinstance(rule, ServerRule) else None
 
 
+def check_merge(rule: ServerRule, merged_at_once: int, num_clients: int) -> None:
+    """Refuse a rule that cannot work with merges of so many updates; a rule that does not say can.
+
+    Args:
+        rule: what a strategy merges by.
+        merged_at_once: how many updates make a version.
+        num_clients: how many clients there are.
+    """
+    check = getattr(rule, "check_merge", None)
+    if check is not None:
+        check(merged_at_once, num_clients)
+
+
 class Rule:
     """What most rules share: no memory, nothing sent, nothing measured, no noise, no theorem. `step` is their own."""
 
@@ -116,6 +129,9 @@ class Rule:
 
     def check(self, work: Work) -> None:
         """Any work will do."""
+
+    def check_merge(self, merged_at_once: int, num_clients: int) -> None:
+        """Any number of updates will do."""
 
     def init(self, params: np.ndarray, num_clients: int) -> Arrays:
         """No memory."""

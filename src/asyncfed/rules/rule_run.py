@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from asyncfed.core.types import Merge
+from asyncfed.kernels.threads import merging_with
 from asyncfed.rules.protocol import NOTHING, Arrays, Arrival, Probe, ServerRule
 
 PREFIX = "rule/"
@@ -19,10 +20,11 @@ class RuleRun:
         rule: the strategy's.
         params: the first model.
         num_clients: how many clients there are.
+        threads: how many the rule may use for a merge, 1 or more; nothing depends on it but the time.
     """
 
-    def __init__(self, rule: ServerRule, params: np.ndarray, num_clients: int) -> None:
-        self.rule = rule
+    def __init__(self, rule: ServerRule, params: np.ndarray, num_clients: int, threads: int = 1) -> None:
+        self.rule, self._threads = rule, threads
         self.memory: Arrays = rule.init(params, num_clients)
         self._sent: dict[int, Arrays] = {}
 
@@ -49,7 +51,8 @@ class RuleRun:
         self, params: np.ndarray, arrivals: Sequence[Arrival], merge: Merge, key: int
     ) -> tuple[np.ndarray, dict[str, float]]:
         """The next model, and numbers for the journal."""
-        merged, self.memory, info = self.rule.step(self.memory, params, arrivals, merge, key)
+        with merging_with(self._threads):
+            merged, self.memory, info = self.rule.step(self.memory, params, arrivals, merge, key)
         return merged, info
 
     # ---- checkpoints -----------------------------------------------------------------------------------------

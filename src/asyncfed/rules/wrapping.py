@@ -6,7 +6,7 @@ import numpy as np
 
 from asyncfed.core.errors import ConfigError
 from asyncfed.core.types import Work
-from asyncfed.rules.protocol import Arrays, Arrival, Probe, Rule, ServerRule
+from asyncfed.rules.protocol import Arrays, Arrival, Probe, Rule, ServerRule, check_merge
 
 PREFIX = "wrapped/"
 """How the names of the wrapped rule's arrays begin in the memory of the rule around it."""
@@ -30,6 +30,10 @@ class WrappingRule(Rule):
     def check(self, work: Work) -> None:
         """Refuse what the wrapped rule refuses."""
         self.rule.check(work)
+
+    def check_merge(self, merged_at_once: int, num_clients: int) -> None:
+        """Refuse merges of fewer updates than the wrapped rule needs."""
+        check_merge(self.rule, merged_at_once, num_clients)
 
     def init(self, params: np.ndarray, num_clients: int) -> Arrays:
         """The wrapped rule's memory."""

@@ -31,7 +31,7 @@ class AllAtWork:
 
     def check(self, num_clients: int) -> None:
         """Any number of clients will do; refuse a rule that does not fit the work."""
-        check_rule_fits(self, self.work)
+        check_rule_fits(self, self.work, num_clients)
 
     def start(self, view: View) -> tuple[Any, Sequence[Action]]:
         """A ticket for everybody."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, cast, runtim
 from asyncfed.core.errors import ConfigError
 from asyncfed.core.record import UNSET, Config, Record, UnsetType, replace, with_field_type
 from asyncfed.core.types import Action, Dispatch, Merge, Schedule, Train, Update, Work
-from asyncfed.rules.protocol import ServerRule, rule_of
+from asyncfed.rules.protocol import ServerRule, check_merge, rule_of
 from asyncfed.strategies.protocol import View
 from asyncfed.strategies.samplers import ObservingSampler, Sampler, WorkCheckingSampler
 
@@ -132,7 +132,7 @@ class KeepBusy(_Policy):
     def check(self, num_clients: int) -> None:
         """Refuse more tickets at once than this sampler can place among so many clients."""
         check_tickets("concurrency", self.concurrency, self.sampler, self.work, num_clients)
-        check_rule_fits(self, self.work)
+        check_rule_fits(self, self.work, num_clients)
 
     def start(self, view: View) -> tuple[Any, Sequence[Action]]:
         """The first tickets."""
@@ -234,7 +234,7 @@ class Cohort(_Policy):
     def check(self, num_clients: int) -> None:
         """Refuse a cohort larger than this sampler can place among so many clients."""
         check_tickets("cohort_size", self.cohort_size, self.sampler, self.job()[0], num_clients)
-        check_rule_fits(self, self.job()[0])
+        check_rule_fits(self, self.job()[0], num_clients)
 
     def start(self, view: View) -> tuple[Any, Sequence[Action]]:
         """The first cohort."""
@@ -276,11 +276,19 @@ def mean_of_models(tickets: tuple[int, ...], counts: tuple[int, ...]) -> Merge:
     return Merge(tickets, tuple([n / total for n in counts]), keep=0.0, of="model", ends_round=True)
 
 
-def check_rule_fits(strategy: object, work: Work) -> None:
-    """Refuse a rule that does not fit what clients are asked to do."""
+def check_rule_fits(strategy: object, work: Work, num_clients: int) -> None:
+    """Refuse a rule that does not fit what clients are asked to do, or how many updates are merged at once.
+
+    How many there are is known of strategies that say how they dispatch, unless they merge what there is when a time
+    has passed; a rule of one's own need not ask.
+    """
     rule = rule_of(strategy)
-    if rule is not None:
-        rule.check(work)
+    if rule is None:
+        return
+    rule.check(work)
+    policy = strategy.dispatch if isinstance(strategy, Dispatching) else None
+    if policy is not None and (policy.manner != "other" or policy.merged_at_once > 1):
+        check_merge(rule, policy.merged_at_once, num_clients)
 
 
 def check_tickets(field: str, tickets: int, sampler: Sampler, work: Work, num_clients: int) -> None:

@@ -134,7 +134,7 @@ class FedCompass(RuledStrategy, tag_field="kind", tag="fedcompass"):
 
     def check(self, num_clients: int) -> None:
         """Any number of clients will do; refuse a rule that does not fit the work."""
-        check_rule_fits(self, self.work)
+        check_rule_fits(self, self.work, num_clients)
 
     def start(self, view: View) -> Decision:
         """Everybody is the first group."""

@@ -132,7 +132,7 @@ class MindFlayer(RuledStrategy, tag_field="kind", tag="mindflayer"):
 
     def check(self, num_clients: int) -> None:
         """Any number of clients will do; refuse a rule that does not fit the work."""
-        check_rule_fits(self, self.work)
+        check_rule_fits(self, self.work, num_clients)
 
     def start(self, view: View) -> tuple[TrialState, Sequence[Action]]:
         """Everybody's first trial."""

@@ -166,7 +166,7 @@ class Safa(Config, tag_field="kind", tag="safa"):
                 f"strategy.cohort_size is {self.cohort_size}, but there are only {num_clients} clients. Set it to at "
                 f"most {num_clients}."
             )
-        check_rule_fits(self, self.work)
+        check_rule_fits(self, self.work, num_clients)
 
     def start(self, view: View) -> Decision:
         """Everybody."""

@@ -1,0 +1,48 @@
+"""Average: the weighted mean, which withstands nobody."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from asyncfed.core.record import Config
+from asyncfed.registry import register
+from asyncfed.rules.aggregators.protocol import Aggregate, Memoryless, by_id, need_vectors
+from asyncfed.rules.protocol import Arrays
+
+
+@register("aggregator")
+class Average(Memoryless, Config, tag_field="kind", tag="average"):
+    """The weighted mean. A single liar moves it anywhere: for comparison, and inside other aggregators.
+
+        a = sum_i w_i v_i
+
+    Summed in the order of the ids.
+
+    >>> Average().tolerates(100)
+    0
+    """
+
+    def tolerates(self, count: int) -> int:
+        """Nobody."""
+        return 0
+
+    def check(self, count: int) -> None:
+        """One vector is enough."""
+        need_vectors("average", count, 1, 0)
+
+    def aggregate(
+        self, vectors: np.ndarray, weights: np.ndarray, memory: Arrays, ids: np.ndarray
+    ) -> tuple[Aggregate, Arrays]:
+        """The weighted mean."""
+        vectors, weights, _ = by_id(vectors, weights, ids)
+        return Aggregate(weighted_mean(vectors, weights)), memory
+
+
+def weighted_mean(vectors: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """`sum_i weights_i * vectors_i`, added in the order of the rows, in double precision; rows of no weight are left
+    out."""
+    total = np.zeros(vectors.shape[1])
+    for vector, weight in zip(vectors, weights.tolist(), strict=True):
+        if weight:
+            total += weight * vector.astype(np.float64)
+    return total.astype(vectors.dtype)

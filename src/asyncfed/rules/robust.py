@@ -1,0 +1,159 @@
+"""Robust: an aggregator that withstands liars, in place of the weighted mean of a merge.
+
+State: the aggregator's, and two numbers per client for its suspicion. Bytes beyond the model: none.
+
+When to use it: some clients may send false updates, and merges hold several at once, as FedBuff's and FedAvg's do.
+Where updates are merged one by one, an aggregator has nothing to compare: use a rule that judges single arrivals.
+
+What goes wrong elsewhere: a median over two updates, which is their mean; more liars in a buffer than the rule
+withstands, because fast liars report more often than their share of clients says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import count
+
+import numpy as np
+
+from asyncfed.core.errors import ConfigError
+from asyncfed.core.record import Config
+from asyncfed.core.types import Merge
+from asyncfed.registry import register
+from asyncfed.rules.aggregators.median import Median
+from asyncfed.rules.aggregators.protocol import Aggregate, Aggregator
+from asyncfed.rules.protocol import Arrays, Arrival, Probe, Rule
+from asyncfed.rules.wrapping import with_prefix, without_prefix
+
+OWN = "aggregator/"
+
+
+@register("rule")
+class Robust(Rule, Config, tag_field="kind", tag="robust"):
+    """A robust aggregate takes the place of the weighted mean of a merge; the merge's total weight stays as it is.
+
+        changes:  x <- keep x + W Aggr(D_i; w_i/W),              W = sum_i w_i
+        models:   x <- (keep + W) x + W Aggr(M_i - x; w_i/W)
+
+    With `Average` this is the merge as it always was, up to rounding. It wraps no rule, as `Mean` does not, and goes
+    where `Mean` stands: `Optimised(rule=Robust(...))` steps along the robust aggregate, `Clipped(rule=Robust(...))` and
+    `NormBounded(rule=Robust(...))` shorten updates before they are compared.
+
+    - Arrivals with a number that is not finite are left out first. If fewer are left than the aggregator needs, the
+      model stays as it is, and the journal says so: `too_few`, how many there were. A strategy whose merges are always
+      too small is refused before the run.
+    - Updates that the aggregator filters are in the journal: `filtered`, how many, and `filtered/<ticket>`, the score
+      of each.
+    - Each arrival is measured first: `suspicion` is the share of its client's earlier updates that were filtered, from
+      0 to 1, where each counts `ageing` times as much as the one after it; 0 for a client nobody has judged yet.
+      Aggregators that judge nobody, such as the median, leave it at 0.
+
+    What the aggregator withstands it counts in *updates of a merge*. A client that answers ten times as fast has ten
+    times the updates: bound what one client may have in a merge, or its weight, by the strategy.
+
+    Args:
+        aggregator: what takes the place of the mean.
+        ageing: how much an earlier judgement of a client counts at its next, above 0 and at most 1.
+
+    >>> from asyncfed.strategies import FedBuff
+    >>> FedBuff(buffer_size=10, rule=Robust(aggregator=Median(liars=3))).rule.aggregator.tolerates(10)
+    4
+    """
+
+    aggregator: Aggregator = Median()
+    ageing: float = 0.9
+
+    def __post_init__(self) -> None:
+        if not 0 < self.ageing <= 1:
+            raise ConfigError(f"rule.ageing is {self.ageing}; it must be above 0 and at most 1.")
+
+    def check_merge(self, merged_at_once: int, num_clients: int) -> None:
+        """Refuse merges of fewer updates than the aggregator needs."""
+        try:
+            self.aggregator.check(merged_at_once)
+        except ConfigError as refusal:
+            raise ConfigError(
+                f"strategy.rule cannot work: {refusal} The strategy merges {merged_at_once} at once. Use one that "
+                f"collects at least {self._fewest()} updates before it merges, such as FedBuff with buffer_size = "
+                f"{self._fewest()} or more; or a rule that judges arrivals one by one."
+            ) from None
+
+    def _fewest(self) -> int:
+        """The fewest updates that the aggregator works with."""
+        return next(number for number in count(1) if self._is_enough(number))
+
+    def _is_enough(self, number: int) -> bool:
+        try:
+            self.aggregator.check(number)
+        except ConfigError:
+            return False
+        return True
+
+    def init(self, params: np.ndarray, num_clients: int) -> Arrays:
+        """The aggregator's memory; nobody has been judged."""
+        judged = {"seen": np.zeros(num_clients), "filtered": np.zeros(num_clients)}
+        return {**judged, **with_prefix(self.aggregator.init(params), OWN)}
+
+    def measure(self, memory: Arrays, params: np.ndarray, arrival: Arrival, probe: Probe) -> dict[str, float]:
+        """The suspicion."""
+        seen = memory["seen"]
+        known = arrival.client < seen.size and seen[arrival.client] > 0
+        return {"suspicion": float(memory["filtered"][arrival.client] / seen[arrival.client]) if known else 0.0}
+
+    def step(
+        self, memory: Arrays, params: np.ndarray, arrivals: Sequence[Arrival], merge: Merge, key: int
+    ) -> tuple[np.ndarray, Arrays, dict[str, float]]:
+        """The robust aggregate of the merge."""
+        if merge.combiner is not None:
+            raise ConfigError(
+                f'strategy.rule cannot be used: the strategy merges by "{merge.combiner.name}", a rule of its own. '
+                'Leave `rule` out, or choose another way to aggregate (AFL: aggregate = "delta_mean").'
+            )
+        if min(arrival.weight for arrival in arrivals) < 0:
+            raise ConfigError(f"strategy.rule needs weights of 0 or more, but a merge has {merge.weights}.")
+        vectors, sound = _stack(params, arrivals, merge)
+        left = [arrival for arrival, is_sound in zip(arrivals, sound, strict=True) if is_sound]
+        total = sum(arrival.weight for arrival in left)
+        if not self._is_enough(len(left)) or total == 0:
+            return params, memory, {"too_few": len(left)}
+        weights = np.array([arrival.weight for arrival in left]) / total
+        tickets = np.array([arrival.ticket for arrival in left])
+        found, own = self.aggregator.aggregate(vectors, weights, without_prefix(memory, OWN), tickets)
+        keep = merge.keep if merge.of == "delta" else merge.keep + total
+        merged = (keep * params + total * found.vector).astype(params.dtype)
+        seen, filtered = self._judge(memory, found, left)
+        return merged, {"seen": seen, "filtered": filtered, **with_prefix(own, OWN)}, _findings(found, left)
+
+    def _judge(self, memory: Arrays, found: Aggregate, arrivals: Sequence[Arrival]) -> tuple[np.ndarray, np.ndarray]:
+        seen, filtered = memory["seen"], memory["filtered"]
+        if found.kept is None:
+            return seen, filtered
+        missing = max(arrival.client for arrival in arrivals) + 1 - seen.size
+        if missing > 0:
+            seen, filtered = np.pad(seen, (0, missing)), np.pad(filtered, (0, missing))
+        for arrival, kept in zip(arrivals, found.kept.tolist(), strict=True):
+            seen[arrival.client] = self.ageing * seen[arrival.client] + 1.0
+            filtered[arrival.client] = self.ageing * filtered[arrival.client] + (0.0 if kept else 1.0)
+        return seen, filtered
+
+
+def _stack(params: np.ndarray, arrivals: Sequence[Arrival], merge: Merge) -> tuple[np.ndarray, list[bool]]:
+    """What is compared, one row for each arrival all of whose numbers are finite; and which those are."""
+    from asyncfed.kernels.merging import subtract  # loads numba
+
+    sound: list[bool] = []
+    rows = np.empty((len(arrivals), params.size), params.dtype)
+    for arrival in arrivals:
+        origin = arrival.start if merge.of == "delta" else params
+        sound.append(bool(subtract(arrival.model, origin, rows[sum(sound)])))
+    return rows[: sum(sound)], sound
+
+
+def _findings(found: Aggregate, arrivals: Sequence[Arrival]) -> dict[str, float]:
+    """Who was filtered, for the journal."""
+    if found.kept is None or found.kept.all():
+        return {}
+    largest = float(np.finfo(np.float64).max)
+    scores = np.zeros(len(arrivals)) if found.scores is None else np.minimum(found.scores, largest)
+    out = [place for place, kept in enumerate(found.kept.tolist()) if not kept]
+    return {"filtered": len(out), **{f"filtered/{arrivals[i].ticket}": float(scores[i]) for i in out}}

@@ -48,7 +48,7 @@ def test_everybody_at_work_is_foretold_by_speed(small):
         (FedAsync(concurrency=3), "idle", 2.0),
         (FedBuff(concurrency=3, buffer_size=4), "idle", 0.5),
         (FedAvg(cohort_size=3), "cohort", 0.0),
-        (PublishedScripts(cohort_size=2), "cohort", 0.0),
+        (PublishedScripts(cohort_size=2), "cohort", 0.5),
         (CyclicWeightTransfer(), "idle", 0.0),
     ],
     ids=lambda value: getattr(type(value), "__name__", ""),

@@ -1,4 +1,4 @@
-"""`asyncfed explain sampling`: the chances of being drawn that need the least time."""
+"""`asyncfed explain`: the chances of being drawn that need the least time; the time that no method can beat."""
 
 
 def test_sampling(cli):
@@ -14,3 +14,18 @@ def test_what_makes_no_sense_is_refused(cli):
     said = cli("explain", "sampling", "--times", "5x1", "--noise-ratio", "0")
     assert said.code != 0
     assert "noise_ratio is 0.0; it must be a positive number" in said.err
+
+
+def test_the_best_possible_clock_for_numbers_of_ones_own(cli):
+    numbers = ("--smoothness", "2", "--variance", "5", "--target", "0.5")
+    shown = cli("explain", "clock", "--times", "2x1", *numbers, "--start-gap", "3", "--strong-convexity", "1").out
+    assert "nonconvex 72 " in shown  # 1 (12 + 120 / 2)
+    assert "strongly convex" in shown
+    assert "until the squared gradient is 0.5" in shown
+    assert "convex: until the objective gap" in shown
+
+
+def test_a_clock_without_a_sort_of_problem_says_what_is_missing(cli):
+    said = cli("explain", "clock", "--times", "2x1", "--smoothness", "2", "--variance", "5", "--target", "0.5")
+    assert said.code != 0
+    assert "start_gap (any problem)" in said.err

@@ -20,7 +20,7 @@ LIMITS = {
     ),
     "Ringmaster with a very large R is asynchronous SGD": (
         "ringmaster",
-        {"staleness_threshold": 10**9},
+        {"staleness_threshold": 10**9, "server_lr": 1.0},
         "async_sgd",
         {"server_lr": 1.0},
     ),
@@ -76,11 +76,11 @@ LIMITS = {
         "fedavg",
         {"work.proximal": 0.4},
     ),
-    "FADAS in both readings is the same while nothing is stale and moments are not corrected": (
+    "FADAS in both readings is the same while nothing counts as stale and moments are not kept": (
+        "fadas",
+        {"rule.staleness_threshold": 10**9, "rule.b1": 0.0, "rule.b2": 0.0},
         "fadas_paper",
-        {"rule.staleness_threshold": 10**6},
-        "fadas_paper",
-        {"rule.staleness_threshold": 10**9},
+        {"rule.staleness_threshold": 10**9, "rule.b1": 0.0, "rule.b2": 0.0},
     ),
     "Ringmaster without stops at R = infinity is Ringmaster": (
         "ringmaster_without_stops",
@@ -99,7 +99,7 @@ LIMITS = {
         "rennala",
         {"changes_per_step": 1},
         "ringmaster",
-        {"staleness_threshold": 1},
+        {"staleness_threshold": 1, "server_lr": 1.0},
         {"everybody": True},
     ),
     "MIFA of everybody is FedAvg with equal weights": ("mifa", {}, "sync", {}, {"everybody": True}),

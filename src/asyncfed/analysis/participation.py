@@ -65,10 +65,10 @@ def predicted_participation(
     sent = _bytes_of_tickets(experiment, clients, problem)
     means = _mean_durations(experiment, clients, num_examples, sent)
     policy, sampler = strategy.dispatch, strategy.sampler
-    if policy.manner == "other":
+    if policy.manner == "other" or not policy.predictable:
         raise ConfigError(
-            f"how {type(strategy).__name__} dispatches depends on who arrives when, so participation has no formula. "
-            "Simulate it."
+            f"whom {type(strategy).__name__} dispatches or merges depends on who arrives when, so participation has no "
+            "formula. Simulate it."
         )
     if not isinstance(sampler, PredictableSampler):
         raise ConfigError(
@@ -78,6 +78,8 @@ def predicted_participation(
     weights = np.array(sampler.draw_weights(clients, policy.tickets))
     if policy.manner == "cohort":
         prediction = _predict_cohorts(means, policy.tickets, sampler, weights)
+        versions = -(-policy.tickets // policy.merged_at_once)  # of a round; its first is merged with staleness 0
+        prediction = replace(prediction, staleness=prediction.staleness + (versions - 1) / 2)
     elif sampler.queues:
         prediction = queued_dispatch(means.compute, policy.tickets, weights, means.download + means.upload)
     else:

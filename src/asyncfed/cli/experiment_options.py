@@ -6,11 +6,12 @@ import inspect
 import tomllib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import Field, dataclass, fields
 from dataclasses import replace as replace_options
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, get_args, get_type_hints
 
 import typer
 
@@ -227,17 +228,22 @@ def _reading_shown(words: str) -> Iterator[None]:
             yield
 
 
-def takes_experiment(*left_out: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+def takes_experiment(*left_out: str, preset: str = PRESET) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """A decorator for a command whose first parameter is `ExperimentOptions`: the command line gets their fields.
 
     Args:
         left_out: the fields that this command does not offer.
+        preset: what it runs if no experiment is named; help says so.
 
     Returns:
         The decorator; what it gives back has the fields in place of the first parameter.
     """
     offered = [field for field in fields(ExperimentOptions) if field.name not in left_out]
     annotations = get_type_hints(ExperimentOptions, include_extras=True)
+    kind, argument = get_args(annotations["experiment"])
+    argument = copy(argument)
+    argument.show_default = preset
+    annotations["experiment"] = Annotated[kind, argument]
 
     def expand(command: Callable[..., None]) -> Callable[..., None]:
         @wraps(command)

@@ -44,6 +44,46 @@ def speedup(
 
 
 @explain.command()
+def clock(
+    times: Annotated[
+        list[str],
+        typer.Option(metavar="COUNTxSECONDS", help="So many clients that take so long for a gradient; repeatable."),
+    ],
+    smoothness: Annotated[float, typer.Option(help="L: how fast the gradient of the objective can change.")],
+    variance: Annotated[float, typer.Option(help="sigma^2: of a stochastic gradient.")],
+    target: Annotated[float, typer.Option(help="What is to be reached: a squared gradient, or an objective gap.")],
+    start_gap: Annotated[
+        float | None, typer.Option(help="F(x_0) - F*: for a problem that need not be convex.", show_default="not known")
+    ] = None,
+    start_distance: Annotated[
+        float | None, typer.Option(help="|x_0 - x*|: for a convex problem.", show_default="not known")
+    ] = None,
+    strong_convexity: Annotated[
+        float | None, typer.Option(help="mu: for a strongly convex problem.", show_default="not known")
+    ] = None,
+) -> None:
+    """Say how many seconds no method can beat on all problems with these numbers.
+
+    Up to constants and logarithms; a line for each sort of problem whose numbers are given.
+    """
+    from asyncfed.analysis.best_clock_table import best_clock_rows
+    from asyncfed.analysis.speed_up import groups_of_clients
+
+    groups = groups_of_clients(times)
+    rows = best_clock_rows(groups, smoothness, variance, target, start_gap, start_distance, strong_convexity)
+    clients = sum(count for count, _ in groups)
+    print_line(
+        f"{clients:,} clients; seconds that no method beats on all problems with these numbers, up to constants and "
+        "logarithms:"
+    )
+    print_line(f"{'':20}{'same data':12}data that differ")
+    for row in rows:
+        print_line(f"{row.problem:20}{f'{row.same_data:.4g}':12}{row.different_data:.4g}")
+    for row in rows:
+        print_line(f"{row.problem}: until {row.reached}")
+
+
+@explain.command()
 def sampling(
     times: Annotated[
         list[str],

@@ -81,9 +81,10 @@ def card(name: Annotated[str, typer.Argument(help="The algorithm, as `asyncfed l
 
     text = card_named(name)
     facts = fact_lines(name)
-    width = max(len(words) for words, _ in facts)
+    width = max((len(words) for words, _ in facts), default=0)
     print(text)
-    print()
+    if facts:
+        print()
     for words, value in facts:
         print(f"{words:{width}}  {value}")
 

@@ -93,7 +93,7 @@ UNEQUAL = "unequal"
 """The experiment of `fairness` if none is named: clients differ, and some are slow."""
 
 
-@takes_experiment()
+@takes_experiment(preset=UNEQUAL)
 def fairness(
     options: ExperimentOptions,
     selections: Annotated[

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from importlib import import_module
 
 from asyncfed.core.errors import ConfigError, did_you_mean
+from asyncfed.registry import kinds
 from asyncfed.strategies.algorithm import FAMILIES, Algorithm, algorithm_named, algorithms, module_of
 
 CARD_PARAGRAPHS = ("Paper:", "Rule:", "State:", "When to use it:", "What goes wrong elsewhere:", "Confirmed:")
@@ -25,18 +26,23 @@ def card_named(name: str) -> str:
         name: the algorithm's name, as `asyncfed list strategies` has it.
 
     Returns:
-        The text, without a line break at its end.
+        The text, without a line break at its end. Of a strategy that has a kind only, and no name of its own, it is the
+        description of its class.
 
     Raises:
         ConfigError: there is no such algorithm; it suggests the nearest name.
     """
+    if name not in algorithms() and name in kinds("strategy"):
+        return inspect.cleandoc(kinds("strategy")[name].__doc__ or "")
     if name not in algorithms():
         raise ConfigError(f'There is no algorithm "{name}". {did_you_mean(name, algorithms())}')
     return inspect.cleandoc(import_module(module_of(name)).__doc__ or "")
 
 
 def fact_lines(name: str) -> list[tuple[str, str]]:
-    """What the table says of an algorithm, as words and values."""
+    """What the table says of an algorithm, as words and values; nothing of one that is not in it."""
+    if name not in algorithms():
+        return []
     algorithm = algorithm_named(name)
     return [
         ("timing", f"{algorithm.timing}, {algorithm.year}"),
@@ -44,10 +50,11 @@ def fact_lines(name: str) -> list[tuple[str, str]]:
         ("kept at the server", _vectors(algorithm.server_memory)),
         ("kept at clients", _vectors(algorithm.client_memory)),
         ("sent beside the model", f"down {_vectors(algorithm.extra_down)}, up {_vectors(algorithm.extra_up)}"),
-        ("withstands liars", _yes(algorithm.robust)),
+        ("robust against clients that lie", _yes(algorithm.robust)),
         ("sums are enough (secure aggregation)", _yes(algorithm.sums_only)),
         ("private", _yes(algorithm.private)),
         ("certificate", algorithm.certificate or "none"),
+        ("confirmed by", algorithm.evidence),
     ]
 
 

@@ -34,7 +34,14 @@ from asyncfed.core.types import Action, Drop, Schedule, Update, Work
 from asyncfed.registry import register
 from asyncfed.rules.trusted_distance import TrustedDistance
 from asyncfed.strategies.algorithm import Algorithm, add_algorithm
-from asyncfed.strategies.dispatch import KeepBusy, RoundState, check_positive, check_tickets, merge_on_arrival
+from asyncfed.strategies.dispatch import (
+    DispatchPolicy,
+    KeepBusy,
+    RoundState,
+    check_positive,
+    check_tickets,
+    merge_on_arrival,
+)
 from asyncfed.strategies.protocol import View
 from asyncfed.strategies.samplers import Sampler, UniformIdle
 from asyncfed.strategies.schedules import ConstantRate
@@ -94,6 +101,11 @@ class AFLGuard(KeepBusy, Config, tag_field="kind", tag="aflguard"):
         if not self.distance_factor > 0:
             raise ConfigError(f"strategy.distance_factor is {self.distance_factor}; it must be above 0.")
         check_positive("server_lr", self.server_lr)
+
+    @property
+    def dispatch(self) -> DispatchPolicy:
+        """How this strategy dispatches: whose updates are dropped depends on the vectors."""
+        return DispatchPolicy("keep_busy", self.concurrency, predictable=False)
 
     @property
     def rule(self) -> TrustedDistance:

@@ -108,7 +108,7 @@ class AsGrad(KeepBusy, RuledStrategy, tag_field="kind", tag="asgrad"):
     @property
     def dispatch(self) -> DispatchPolicy:
         """How this strategy dispatches."""
-        return DispatchPolicy("keep_busy", self.concurrency, self.wait_for)
+        return DispatchPolicy("keep_busy", self.concurrency, self.wait_for, predictable=self.order != "pure")
 
     def start(self, view: View) -> tuple[Any, Sequence[Action]]:
         """The first tickets, for different clients as far as there are enough."""

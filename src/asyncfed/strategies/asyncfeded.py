@@ -37,7 +37,14 @@ from asyncfed.core.types import Action, Schedule, Train, Update, Work
 from asyncfed.registry import register
 from asyncfed.rules.moved_since import MovedSince
 from asyncfed.strategies.algorithm import Algorithm, add_algorithm
-from asyncfed.strategies.dispatch import KeepBusy, RoundState, check_positive, draw_tickets, merge_on_arrival
+from asyncfed.strategies.dispatch import (
+    DispatchPolicy,
+    KeepBusy,
+    RoundState,
+    check_positive,
+    draw_tickets,
+    merge_on_arrival,
+)
 from asyncfed.strategies.protocol import View
 from asyncfed.strategies.samplers import Sampler, UniformIdle
 from asyncfed.strategies.schedules import ConstantRate
@@ -103,6 +110,11 @@ class AsyncFedED(KeepBusy, Config, tag_field="kind", tag="asyncfeded"):
     def rule(self) -> MovedSince:
         """What measures arrivals."""
         return MovedSince()
+
+    @property
+    def dispatch(self) -> DispatchPolicy:
+        """How this strategy dispatches: clients that lag make fewer steps, so how long they take changes."""
+        return DispatchPolicy("keep_busy", self.concurrency, predictable=False)
 
     def weight(self, moved_norm: float, change_norm: float) -> float:
         """What a change of this length counts, if the model has moved so far since its start."""

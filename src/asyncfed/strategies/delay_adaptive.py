@@ -44,7 +44,14 @@ from asyncfed.core.types import Action, Dispatch, Drop, Schedule, Train, Update,
 from asyncfed.registry import register
 from asyncfed.rules.local_rates import sum_of_rates
 from asyncfed.strategies.algorithm import Algorithm, add_algorithm
-from asyncfed.strategies.dispatch import KeepBusy, RoundState, RuledStrategy, check_positive, merge_on_arrival
+from asyncfed.strategies.dispatch import (
+    DispatchPolicy,
+    KeepBusy,
+    RoundState,
+    RuledStrategy,
+    check_positive,
+    merge_on_arrival,
+)
 from asyncfed.strategies.protocol import View
 from asyncfed.strategies.samplers import Sampler, UniformIdle
 from asyncfed.strategies.schedules import ConstantRate
@@ -109,6 +116,12 @@ class DelayAdaptive(KeepBusy, RuledStrategy, tag_field="kind", tag="delay_adapti
             )
         if self.smoothness is not UNSET:
             check_positive("smoothness", self.smoothness)
+
+    @property
+    def dispatch(self) -> DispatchPolicy:
+        """How this strategy dispatches."""
+        predictable = self.next_client == "drawn" and self.beyond != "drop"
+        return DispatchPolicy("keep_busy", self.concurrency, predictable=predictable)
 
     @property
     def threshold(self) -> int:

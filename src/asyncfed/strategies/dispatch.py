@@ -44,12 +44,14 @@ class DispatchPolicy(Record):
 
     `manner` is "keep_busy" (a new ticket for each one that comes back), "cohort" (all come back before the next go
     out), "sequential" (one client after another), or "other" (a way for which participation has no formula).
-    `merged_at_once` is how many updates make a version.
+    `merged_at_once` is how many updates make a version. `predictable` is False where who is merged, and how stale, does
+    not follow from this and the sampler alone: late work is dropped or begun anew, or who has reported goes on.
     """
 
     manner: Literal["keep_busy", "cohort", "sequential", "other"]
     tickets: int
     merged_at_once: int = 1
+    predictable: bool = True
 
 
 @runtime_checkable

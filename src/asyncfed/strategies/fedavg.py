@@ -15,7 +15,8 @@ State: none. Bytes beyond the model: none.
 When to use it: as the baseline, and wherever nobody is much slower than the others: per round it is hard to beat.
 FedProx when many local epochs on differing data drive clients apart.
 
-What goes wrong elsewhere: reports summed in the order of arrival, so that the bits of the result depend on it.
+What goes wrong elsewhere: reports summed in an order that nothing records, so that nobody can repeat the bits of the
+result. Here it is the order of arrival, which the journal holds: a replay sums in the same one.
 
 Confirmed: standard; the proximal gradient by a test that it is not zero.
 """
@@ -52,7 +53,7 @@ class FedAvg(Cohort, RuledStrategy, tag_field="kind", tag="fedavg"):
         rule: how arrivals become the next model; left out, by the weighted sum above.
 
     >>> FedAvg(cohort_size=3).dispatch
-    DispatchPolicy(manner='cohort', tickets=3, merged_at_once=3)
+    DispatchPolicy(manner='cohort', tickets=3, merged_at_once=3, predictable=True)
 
     McMahan et al., "Communication-Efficient Learning of Deep Networks from Decentralized Data", AISTATS 2017.
     """

@@ -231,6 +231,7 @@ class FedCompass(RuledStrategy, tag_field="kind", tag="fedcompass"):
 add_algorithm(
     Algorithm(
         name="fedcompass",
+        server_memory="what waits",
         summary="FedCompass: everybody at work, with as many local steps as make groups arrive together",
         make=lambda tickets, work, rate: FedCompass(work=work),
         family="semi-synchronous",

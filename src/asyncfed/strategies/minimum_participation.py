@@ -153,7 +153,7 @@ add_algorithm(
         year=2026,
         timing="asynchronous",
         data="similar",
-        server_memory="1 number a client",
+        server_memory="K, and 1 number a client",
         evidence="ours",
     ),
     __name__,

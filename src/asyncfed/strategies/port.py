@@ -115,7 +115,7 @@ class Port(KeepBusy, Config, tag_field="kind", tag="port"):
     @property
     def dispatch(self) -> DispatchPolicy:
         """How this strategy dispatches."""
-        return DispatchPolicy("keep_busy", self.concurrency, self.buffer_size)
+        return DispatchPolicy("keep_busy", self.concurrency, self.buffer_size, predictable=False)
 
     def round_size(self, num_clients: int) -> int:
         """How many merged updates make a round: a full buffer."""

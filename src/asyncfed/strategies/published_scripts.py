@@ -28,7 +28,7 @@ from asyncfed.core.record import Config, replace
 from asyncfed.core.types import Action, Merge, Schedule, Work
 from asyncfed.registry import register
 from asyncfed.strategies.algorithm import Algorithm, add_algorithm
-from asyncfed.strategies.dispatch import Cohort
+from asyncfed.strategies.dispatch import Cohort, DispatchPolicy
 from asyncfed.strategies.samplers import Sampler, UniformIdle
 from asyncfed.strategies.schedules import ConstantRate, DelayAware
 
@@ -66,6 +66,11 @@ class PublishedScripts(Cohort, Config, tag_field="kind", tag="published_scripts"
     sampler: Sampler = UniformIdle()
     work: Work = Work(start="own")
     schedule: Schedule | None = None
+
+    @property
+    def dispatch(self) -> DispatchPolicy:
+        """How this strategy dispatches: in mode "afl" each member of a cohort makes a version."""
+        return DispatchPolicy("cohort", self.cohort_size, 1 if self.mode == "afl" else self.cohort_size)
 
     def job(self) -> tuple[Work, Schedule | None]:
         """The work, from the client's own model, at the scripts' rate."""

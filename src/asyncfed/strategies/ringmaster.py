@@ -36,7 +36,14 @@ from asyncfed.core.errors import ConfigError
 from asyncfed.core.types import Action, Cancel, Drop, Schedule, Train, Update, Work, staleness_of
 from asyncfed.registry import register
 from asyncfed.strategies.algorithm import Algorithm, add_algorithm
-from asyncfed.strategies.dispatch import KeepBusy, RoundState, RuledStrategy, check_positive, merge_on_arrival
+from asyncfed.strategies.dispatch import (
+    DispatchPolicy,
+    KeepBusy,
+    RoundState,
+    RuledStrategy,
+    check_positive,
+    merge_on_arrival,
+)
 from asyncfed.strategies.protocol import View
 from asyncfed.strategies.samplers import Sampler, UniformIdle
 from asyncfed.strategies.schedules import ConstantRate
@@ -95,6 +102,11 @@ class Ringmaster(KeepBusy, RuledStrategy, tag_field="kind", tag="ringmaster"):
             )
         check_positive("server_lr", self.server_lr)
 
+    @property
+    def dispatch(self) -> DispatchPolicy:
+        """How this strategy dispatches."""
+        return DispatchPolicy("keep_busy", self.concurrency, predictable=False)
+
     def on_update(self, state: RoundState, update: Update, view: View) -> tuple[RoundState, Sequence[Action]]:
         """Add the change if it is fresh enough; then stop who has become too late."""
         ticket, limit = update.report.ticket, self.staleness_threshold
@@ -115,7 +127,7 @@ class Ringmaster(KeepBusy, RuledStrategy, tag_field="kind", tag="ringmaster"):
 add_algorithm(
     Algorithm(
         name="ringmaster",
-        summary="Ringmaster ASGD: changes up to J versions old, older work is begun anew",
+        summary="Ringmaster ASGD: changes less than J versions old; older work is begun anew",
         make=lambda tickets, work, rate: Ringmaster(
             concurrency=tickets, staleness_threshold=tickets, server_lr=1.0 / tickets, work=work
         ),

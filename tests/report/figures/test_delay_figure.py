@@ -45,4 +45,4 @@ def test_absences_are_shown_by_the_hour() -> None:
 def test_equal_clients_have_a_figure_too() -> None:
     figure = delay_figure(sample_delays(Delays(), num_clients=1, tickets=2), "none", "every ticket takes exactly 1 s")
     assert [series.label for series in figure.panels[0].series] == ["client 0"]
-    assert figure.panels[3].series[0].y == (0.0, 0.0)
+    assert len(figure.panels) == 3  # what never varies has no autocorrelation

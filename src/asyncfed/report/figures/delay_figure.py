@@ -23,14 +23,14 @@ MOST_POINTS = 300
 
 
 def draw_delays(sample: DelaySample, name: str, words: str) -> Figure:
-    """A Matplotlib figure of four panels."""
+    """A Matplotlib figure of three or four panels."""
     from asyncfed.report.figures.matplotlib_figures import draw_figure
 
     return draw_figure(delay_figure(sample, name, words))
 
 
 def delay_figure(sample: DelaySample, name: str, words: str) -> FigureData:
-    """Durations over time of some clients, of each client, of all tickets; presence by hour, or autocorrelation.
+    """Durations over time of some clients, of each client, of all tickets; presence by hour, or memory.
 
     Args:
         sample: the drawn tickets.
@@ -50,7 +50,7 @@ def delay_figure(sample: DelaySample, name: str, words: str) -> FigureData:
             _over_time(sample),
             _by_client(sample),
             _distribution(sample),
-            _autocorrelation(sample) if sample.present is None else _presence(sample.present),
+            *(_autocorrelation(sample) if sample.present is None else [_presence(sample.present)]),
         ),
     )
 
@@ -136,11 +136,12 @@ def _presence(present: np.ndarray) -> Panel:
     )
 
 
-def _autocorrelation(sample: DelaySample) -> Panel:
+def _autocorrelation(sample: DelaySample) -> list[Panel]:
+    """None where every ticket of a client takes as long as its others: what never varies has no correlation."""
     by_lag = sample.autocorrelation()
     varying = by_lag[:, ~np.isnan(by_lag[0])]
     if not varying.size:
-        varying = np.zeros((len(by_lag), 1))
+        return []
     low, middle, high = np.quantile(varying, (0.25, 0.5, 0.75), axis=1)
     series = Series(
         "autocorrelation",
@@ -150,13 +151,14 @@ def _autocorrelation(sample: DelaySample) -> Panel:
         tuple(high.tolist()),
         emphasis=True,
     )
-    return Panel(
+    panel = Panel(
         "How long a client stays slow",
         "tickets later",
         "correlation of log seconds",
         (series,),
         note="Median of the clients, the band from quarter to quarter. Independent draws would have 0 from 1 on.",
     )
+    return [panel]
 
 
 def _medians(seconds: np.ndarray) -> np.ndarray:

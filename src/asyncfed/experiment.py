@@ -33,6 +33,7 @@ from asyncfed.engine.plan import Churn, Plan, check_churn
 from asyncfed.engine.stopping import Stopping
 from asyncfed.problems.linear import LinearModel
 from asyncfed.problems.protocol import Initialisation, Problem, ProblemDescription
+from asyncfed.problems.trusted_rows import TrustedData
 from asyncfed.registry import part_members
 from asyncfed.strategies import AFL
 from asyncfed.strategies.protocol import Strategy
@@ -62,6 +63,7 @@ class Experiment(Config):
         evaluation: when the model is measured, and what else is.
         divergence_norm: the run has diverged when the model's norm is above this at the end of a round; above 0.
         attack: clients that lie, and how; left out, nobody does. What is measured is then of the honest clients only.
+        trusted: rows of the server's own, for strategies that compare updates with them; left out, it has none.
 
     >>> Experiment(seed=-1)
     Traceback (most recent call last):
@@ -85,6 +87,7 @@ class Experiment(Config):
     evaluation: Evaluation = Evaluation()
     divergence_norm: float = 1e9
     attack: Liars | UnsetType = UNSET
+    trusted: TrustedData | UnsetType = UNSET
 
     def __post_init__(self) -> None:
         if self.num_clients is not None and self.num_clients < 1:
@@ -148,6 +151,7 @@ class Experiment(Config):
             divergence_norm=self.divergence_norm,
             stopping=self.stopping,
             threads=threads,
+            trusted=None if self.trusted is UNSET else self.trusted,
         )
 
 

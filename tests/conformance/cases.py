@@ -421,4 +421,15 @@ CASES: dict[str, Case] = {
             "trusted_client": int(rng.integers(w.num_clients)),
         },
     ),
+    "zeno": Case(
+        robust.zeno,
+        lambda rng, w: {
+            "gamma": float(rng.uniform(0.5, 2)),
+            "rho": float(rng.uniform(0, 0.45)),
+            "eps": one_of(rng, 0.0, float(rng.uniform(0, 0.05))),
+            "refresh": int(rng.integers(1, 4)),
+            "server_lr": float(rng.uniform(0.1, 1)),
+            "trusted_client": int(rng.integers(w.num_clients)),
+        },
+    ),
 }

@@ -771,4 +771,21 @@ MISTAKES = [
         "if True",
         "oort",
     ),
+    # ---- robust ----
+    Mistake(
+        "Zeno++: scaled by the inverse ratio |g| / |v|",
+        "a public version, which also takes it against the model's norm",
+        "strategies.zeno:Zeno.on_update",
+        "(trusted_norm / change_norm)",
+        "(change_norm / trusted_norm)",
+        "zeno",
+    ),
+    Mistake(
+        "Zeno++: the cost of the step's length added instead of subtracted",
+        "the sign turned round together with the gradients",
+        "strategies.zeno:Zeno.score",
+        "(self.gamma * cosine - self.rho)",
+        "(self.gamma * cosine + self.rho)",
+        "zeno",
+    ),
 ]

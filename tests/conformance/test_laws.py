@@ -155,6 +155,7 @@ def test_the_origin_of_the_model_does_not_matter(name):
 
 NAMES_MATTER = {
     "aflguard": "one client, by number, is the trusted one",
+    "zeno": "one client, by number, is the trusted one",
     "asgrad_random": "the next client is drawn by number, busy or not",
     "asgrad_shuffled": "the order is drawn by number",
     "cyclic": "the order of the cycle is drawn by number",

@@ -18,9 +18,9 @@ from asyncfed.core.server import Server
 from asyncfed.core.types import Cancel, Combine, Dispatch, Drop, Merge, Report, Stop, Wake, Work, staleness_of
 from asyncfed.engine.evaluation import Evaluator
 from asyncfed.engine.stopping import StoppingMonitor
-from asyncfed.problems.protocol import Problem
+from asyncfed.problems.protocol import ClientShard, Problem
 from asyncfed.rules import Arrival, RuleRun, Vectors
-from asyncfed.rules.protocol import Probe
+from asyncfed.rules.protocol import SERVER_ROWS, Probe
 from asyncfed.store.journal import Journal
 from asyncfed.store.ledger import Ledger
 from asyncfed.store.schema import (
@@ -65,6 +65,7 @@ class Execution:
         rule: RuleRun | None = None,
         probe: Probe | None = None,
         seed: int = 0,
+        trusted: ClientShard | None = None,
     ) -> None:
         self.server = server
         self.vectors = vectors
@@ -88,7 +89,7 @@ class Execution:
         self.noise_key: Callable[[int], int] | None = None
         self.rule = rule
         self.has_extras = rule is not None  # or, once one is dispatched, a ticket that has them
-        self._probe = probe
+        self._probe, self._trusted = probe, trusted
         self._merge_key, self._measure_key = purpose_key(seed, "merge"), purpose_key(seed, "measure")
         self._reports: dict[int, Report] = {}  # with a rule: those that wait to be merged
         self._own_start = own_start
@@ -334,7 +335,10 @@ class Execution:
                 f"strategy.rule asks the server to train on client {client}'s data, which this server does not hold. "
                 "Simulate the run, or run it live on one machine."
             )
-        return self._probe(params, client, work, draw_key(self._measure_key, client, version))
+        key = draw_key(self._measure_key, client, version)
+        if client == SERVER_ROWS and self._trusted is not None:
+            return self._trusted.train(params, work, key)
+        return self._probe(params, client, work, key)
 
     def _arrival(self, dispatch: Dispatch, report: Report, weight: float) -> Arrival:
         ticket, vectors = dispatch.ticket, self.vectors

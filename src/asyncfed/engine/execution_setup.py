@@ -5,9 +5,10 @@ from __future__ import annotations
 from asyncfed.core.server import Server
 from asyncfed.engine.checkpoint_check import check_execution_state
 from asyncfed.engine.execution import Execution, own_start_function
-from asyncfed.engine.plan import Checkpoint, Plan, evaluator_of
+from asyncfed.engine.plan import Checkpoint, Plan, evaluator_of, trusted_shard
 from asyncfed.engine.stopping import StoppingMonitor
 from asyncfed.problems.protocol import Problem
+from asyncfed.problems.trusted_rows import rows_at_hand
 from asyncfed.rules import RuleRun, Vectors
 from asyncfed.rules.protocol import rule_of
 from asyncfed.store.error_messages import explain_damage
@@ -42,8 +43,9 @@ def set_up(problem: Problem, plan: Plan, journal: Journal, checkpoint: Checkpoin
         own_start,
         plan.divergence_norm,
         run,
-        problem.local_train,
+        rows_at_hand(problem).local_train,
         plan.seed,
+        trusted_shard(problem, plan),
     )
     if plan.stopping is not None:
         execution.stopping = StoppingMonitor(plan.stopping)

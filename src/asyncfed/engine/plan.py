@@ -12,7 +12,9 @@ from asyncfed.core.record import Config
 from asyncfed.core.types import Budget
 from asyncfed.engine.evaluation import Evaluation, Evaluator
 from asyncfed.engine.stopping import Stopping
-from asyncfed.problems.protocol import Initialisation, Problem
+from asyncfed.problems.protocol import ClientShard, Initialisation, Problem
+from asyncfed.problems.trusted_rows import TrustedData
+from asyncfed.rules.protocol import SERVER_ROWS, rule_of, trains_on
 
 Checkpoint: TypeAlias = tuple[dict[str, Any], dict[str, np.ndarray]]
 
@@ -79,6 +81,7 @@ class Plan(Config):
     divergence_norm: float = 1e9
     stopping: Stopping | None = None
     threads: int = 1
+    trusted: TrustedData | None = None
 
     def churn_in_order(self) -> list[Churn]:
         return _in_order(self.churn)
@@ -99,3 +102,27 @@ def check_stopping(problem: Problem, plan: Plan) -> None:
     if plan.stopping is not None:
         first = evaluator_of(problem, plan).measure(problem.init(plan.seed, how=plan.init), version=0)
         plan.stopping.check(first, plan.evaluation.every)
+
+
+def trusted_shard(problem: Problem, plan: Plan) -> ClientShard | None:
+    """What the server trains on rows of its own with, where the strategy's rule asks for it; None where it does not.
+
+    Raises:
+        ConfigError: the rule asks for rows that this server does not hold.
+    """
+    wanted = trains_on(rule_of(plan.strategy))
+    if wanted is None:
+        return None
+    if wanted != SERVER_ROWS:
+        if not getattr(problem, "holds_client_data", True):
+            raise ConfigError(
+                f"strategy.rule trains on client {wanted}'s data, which are not on this server. Give the server rows "
+                'of its own, trusted = {kind = "file", file = "trusted.npz"}, and set trusted_client = "server".'
+            )
+        return None
+    if plan.trusted is None:
+        raise ConfigError(
+            "strategy.rule trains on rows of the server's own, but the experiment has none. Set trusted, such as "
+            'trusted = {kind = "rows", rows = 100}, or name a trusted_client.'
+        )
+    return plan.trusted.shard(problem, plan.seed)

@@ -8,9 +8,10 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from asyncfed.core.errors import ProtocolError
+from asyncfed.core.errors import ConfigError, ProtocolError
 from asyncfed.core.types import Work
-from asyncfed.problems.protocol import Array, Initialisation, Problem
+from asyncfed.problems.protocol import Array, ClientShard, Initialisation, Problem
+from asyncfed.problems.trusted_rows import TakesRows
 
 
 class HeldOutProblem:
@@ -44,6 +45,17 @@ class HeldOutProblem:
     def optimum(self) -> None:
         """Not known: the data are with the clients."""
         return
+
+    holds_client_data = False
+    """The clients' rows are not here, so that nothing can be trained on them."""
+
+    def shard_of(self, x: Array, y: Array) -> ClientShard:
+        """A client's part with rows of the server's own."""
+        if not isinstance(self._test, TakesRows):
+            raise ConfigError(
+                f"{type(self._test).__name__} cannot be trained on rows of the server's own; give it `shard_of(x, y)`."
+            )
+        return self._test.shard_of(x, y)
 
     def local_train(self, params: Array, client: int, work: Work, key: int) -> NoReturn:
         """Refused: it needs the clients' data."""

@@ -13,6 +13,7 @@ from flwr.serverapp import Grid, ServerApp
 
 from asyncfed.core.errors import ConfigError
 from asyncfed.core.record import replace, to_plain
+from asyncfed.engine.plan import trusted_shard
 from asyncfed.engine.progress import RunState
 from asyncfed.experiment import Experiment
 from asyncfed.flower.grid_driver import GridDriver
@@ -72,8 +73,9 @@ def run_on_grid(
     present = [] if header else _wait_for_nodes(driver, registry.min_nodes(settings.wait_nodes), settings.poll)
     absent = header["live"]["absent"] if header else [c for c in range(experiment.count_clients()) if c not in present]
     problem = registry.problem()
-    journal = _open_journal(file, header, experiment, problem, settings, absent, build is not None)
     plan = replace(experiment.plan(usable_cores()), absent=tuple(absent))
+    trusted_shard(problem, plan)  # refused before there is a file
+    journal = _open_journal(file, header, experiment, problem, settings, absent, build is not None)
     session = LiveSession(problem, plan, journal, name=secrets.token_hex(16), limits=settings.limits)
     log.info("asyncfed: %s %s", "continuing" if header else "beginning", file)
     _drive(session, driver, settings)

@@ -6,6 +6,7 @@ from asyncfed.problems.pytorch.build_torch_problem import torch_problem
 from asyncfed.problems.pytorch.perceptron import Perceptron
 from asyncfed.problems.pytorch.tensor_clients import TensorClients
 from asyncfed.problems.softmax import Softmax, SoftmaxModel
+from asyncfed.problems.trusted_rows import TakesRows, TrustedData, TrustedFile, TrustedRows
 
 torch = torch_problem
 """The name that `torch_problem` had before; it stays."""
@@ -21,7 +22,11 @@ __all__ = [
     "ShardedProblem",
     "Softmax",
     "SoftmaxModel",
+    "TakesRows",
     "TensorClients",
+    "TrustedData",
+    "TrustedFile",
+    "TrustedRows",
     "torch",
     "torch_problem",
 ]

@@ -17,6 +17,11 @@ class OneClient:
         """The client's rows."""
         return int(self._alone.num_examples[0])
 
+    @property
+    def num_params(self) -> int:
+        """How many numbers the params are."""
+        return self._alone.num_params
+
     def loss(self, params: Array) -> float:
         """The client's mean loss with any penalty."""
         return self._alone.client_loss(params, 0)

@@ -126,7 +126,12 @@ class Softmax(PackedProblem):
 
     def shard(self, client: int) -> LinearShard:
         """This client's part of the problem, with a copy of its own rows and of no other's."""
-        return LinearShard(replace(self.model, num_classes=self.num_classes), *self._rows_of(client))
+        return self.shard_of(*self._rows_of(client))
+
+    def shard_of(self, x: Array, y: Array) -> LinearShard:
+        """A client's part of the problem with these rows, which are nobody's."""
+        model = replace(self.model, num_classes=self.num_classes)
+        return LinearShard(model, np.asarray(x, self.dtype), np.asarray(y, self.dtype))
 
     def on_rows(self, clients: NamedData, held_out: Mapping[str, PackedData] | None = None) -> Softmax:
         """The same model, with as many classes, for other rows."""

@@ -27,6 +27,7 @@ from asyncfed.rules.rule_run import RuleRun
 from asyncfed.rules.scaffold import Scaffold
 from asyncfed.rules.table_mean import TableMean
 from asyncfed.rules.tier_models import TierModels
+from asyncfed.rules.trusted_direction import TrustedDirection
 from asyncfed.rules.trusted_distance import TrustedDistance
 from asyncfed.rules.vectors import COMBINERS, Vectors
 from asyncfed.rules.yogi import Yogi
@@ -66,6 +67,7 @@ __all__ = [
     "TableMean",
     "TierModels",
     "TrimmedMean",
+    "TrustedDirection",
     "TrustedDistance",
     "Vectors",
     "Yogi",

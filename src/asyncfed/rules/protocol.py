@@ -56,7 +56,10 @@ class Arrival(NamedTuple):
 
 Probe: TypeAlias = Callable[[np.ndarray, int, Work, int], np.ndarray]
 """`probe(params, client, work, key)`: what training this client from these params ends with, done by the server itself.
-Only for a client whose data the server holds, such as a trusted one."""
+Only for a client whose data the server holds, such as a trusted one, or `SERVER_ROWS`."""
+
+SERVER_ROWS = -1
+"""In place of a client's number: the rows of the server's own, which the experiment's `trusted` names."""
 
 
 @runtime_checkable
@@ -127,6 +130,11 @@ class Rule:
         """How long a change may be in the weighted sum that the rule makes of a merge; None: it makes no such sum."""
         return None
 
+    @property
+    def trains_on(self) -> int | None:
+        """Whose rows the server itself trains on, by `probe`: a client's number, or `SERVER_ROWS`; None: nobody's."""
+        return None
+
     def check(self, work: Work) -> None:
         """Any work will do."""
 
@@ -147,6 +155,11 @@ class Rule:
 
 
 declare_part("rule", ServerRule)
+
+
+def trains_on(rule: ServerRule | None) -> int | None:
+    """Whose rows the rule asks the server to train on; None: nobody's, or the rule does not say."""
+    return getattr(rule, "trains_on", None)
 
 
 class Combiner(Protocol):

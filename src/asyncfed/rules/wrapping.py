@@ -6,7 +6,7 @@ import numpy as np
 
 from asyncfed.core.errors import ConfigError
 from asyncfed.core.types import Work
-from asyncfed.rules.protocol import Arrays, Arrival, Probe, Rule, ServerRule, check_merge
+from asyncfed.rules.protocol import Arrays, Arrival, Probe, Rule, ServerRule, check_merge, trains_on
 
 PREFIX = "wrapped/"
 """How the names of the wrapped rule's arrays begin in the memory of the rule around it."""
@@ -26,6 +26,11 @@ class WrappingRule(Rule):
     def draws_noise(self) -> bool:
         """Whether the wrapped rule does."""
         return self.rule.draws_noise
+
+    @property
+    def trains_on(self) -> int | None:
+        """What the wrapped rule does."""
+        return trains_on(self.rule)
 
     def check(self, work: Work) -> None:
         """Refuse what the wrapped rule refuses."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from asyncfed.core.errors import ConfigError, JournalError
 from asyncfed.core.record import ValidationError, from_plain, replace, to_plain
+from asyncfed.engine.plan import trusted_shard
 from asyncfed.experiment import Experiment
 from asyncfed.live.checks import Limits
 from asyncfed.live.engine_protocol import Engine
@@ -83,6 +84,7 @@ def run_live(
     engine.check(problem)
     if isinstance(problem, ShardedProblem):  # else the data are with the clients
         check_measurable(problem, getattr(experiment.strategy, "work", None))
+    trusted_shard(problem, experiment.plan(1))
     live = {
         "engine": to_plain(engine),
         "absent": list(engine.absent(problem.num_clients)),

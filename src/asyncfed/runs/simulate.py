@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from asyncfed.delays import DelayModel
 from asyncfed.engine.execution import MergeObserver
-from asyncfed.engine.plan import check_churn, check_stopping
+from asyncfed.engine.plan import check_churn, check_stopping, trusted_shard
 from asyncfed.experiment import Experiment
 from asyncfed.problems.client_measurements import check_measurable
 from asyncfed.problems.protocol import Problem
@@ -58,6 +58,7 @@ def simulate(
     header = new_header(experiment, problem, own_problem=own_problem, own_delays=own_delays)
     plan = experiment.plan(thread_count(threads))
     check_stopping(problem, plan)
+    trusted_shard(problem, plan)
     journal = Journal.create(out, header, replace=force)  # last, when nothing is left that could be refused
     simulation = Simulation(problem, delays, plan, journal, observer=observer)
     drive_simulation(simulation, journal, watch, checkpoint_seconds)

@@ -160,6 +160,11 @@ class Workers:
         """Who lies in the problem; None if nobody does."""
         return liars_of(self._problem)
 
+    @property
+    def inner(self) -> Problem:
+        """The problem itself, in this process."""
+        return self._problem
+
     # ---- measurements on single clients, if the problem has them ---------------------------------------------
 
     @property

@@ -129,9 +129,12 @@ class TorchProblem:
     def shard(self, client: int) -> TorchShard:
         """This client's part of the problem, with a copy of its own rows and of no other's."""
         first, last = self._range(client)
+        return self.shard_of(*(np.array(column[first:last]) for column in (self.clients.x, self.clients.y)))
+
+    def shard_of(self, x: Array, y: Array) -> TorchShard:
+        """A client's part of the problem with these rows, which are nobody's."""
         model_fn, loss_fn, *_, together = self._given
-        x, y = (np.array(column[first:last]) for column in (self.clients.x, self.clients.y))
-        return TorchShard(model_fn, loss_fn, x, y, together)
+        return TorchShard(model_fn, loss_fn, np.asarray(x), np.asarray(y), together)
 
     def on_rows(self, clients: NamedData, held_out: Mapping[str, PackedData] | None = None) -> TorchProblem:
         """The same module and loss for other rows; test rows that belong to no client stay."""

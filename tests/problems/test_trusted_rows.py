@@ -20,9 +20,11 @@ def test_rows_are_drawn_by_the_seed_and_none_twice(tiny):
     rows = np.column_stack([problem.x, problem.y])
     drawn = [TrustedRows(rows=9).shard(problem, seed).rows for seed in (0, 0, 1)]
     first, again, other = (np.column_stack([r.x, r.y]) for r in drawn)
-    assert np.array_equal(first, again) and not np.array_equal(first, other)
+    assert np.array_equal(first, again)
+    assert not np.array_equal(first, other)
     places = [int(np.flatnonzero((rows == row).all(axis=1))[0]) for row in first]
-    assert len(set(places)) == 9 and places == sorted(places)
+    assert sorted(set(places)) == places
+    assert len(places) == 9
 
 
 def test_all_rows_can_be_drawn_but_no_more_and_none_of_known_liars(tiny):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hashlib import sha256
 from io import BytesIO
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Protocol, cast, runtime_checkable
 from zipfile import BadZipFile
@@ -160,7 +161,7 @@ def liars_in(problem: Problem) -> set[int]:
 def _rows_of(offsets: Any, liars: set[int]) -> Array:
     """The numbers of all rows that do not belong to one of these clients."""
     bounds = np.asarray(offsets, np.int64).tolist()
-    parts = [np.arange(a, b) for c, (a, b) in enumerate(zip(bounds[:-1], bounds[1:], strict=True)) if c not in liars]
+    parts = [np.arange(a, b) for c, (a, b) in enumerate(pairwise(bounds)) if c not in liars]
     return np.concatenate(parts) if parts else np.zeros(0, np.int64)
 
 

@@ -120,7 +120,7 @@ class AFLGuard(KeepBusy, Config, tag_field="kind", tag="aflguard"):
         check_trusted_client(self.rule.trusted_client, num_clients)
         others = num_clients if self.train_trusted or self.trusted_client == "server" else num_clients - 1
         check_tickets("concurrency", self.concurrency, self.sampler, self.work, others)
-        check_rule_fits(self, self.work)
+        check_rule_fits(self, self.work, num_clients)
 
     def on_update(self, state: RoundState, update: Update, view: View) -> tuple[RoundState, Sequence[Action]]:
         """Merge the change, or drop it if it is too far away."""

@@ -126,7 +126,7 @@ class Zeno(KeepBusy, Config, tag_field="kind", tag="zeno"):
         check_trusted_client(self.rule.trusted_client, num_clients)
         others = num_clients if self.train_trusted or self.trusted_client == "server" else num_clients - 1
         check_tickets("concurrency", self.concurrency, self.sampler, self.work, others)
-        check_rule_fits(self, self.work)
+        check_rule_fits(self, self.work, num_clients)
 
     def score(self, cosine: float, trusted_norm: float) -> float:
         """What an update is merged by: 0 or more."""

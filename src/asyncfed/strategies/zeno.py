@@ -42,6 +42,7 @@ from asyncfed.rules.trusted_direction import TrustedDirection
 from asyncfed.strategies.aflguard import check_trusted_client, view_of_others
 from asyncfed.strategies.algorithm import Algorithm, add_algorithm
 from asyncfed.strategies.dispatch import (
+    DispatchPolicy,
     KeepBusy,
     RoundState,
     check_positive,
@@ -115,6 +116,11 @@ class Zeno(KeepBusy, Config, tag_field="kind", tag="zeno"):
                 f"strategy.rho is {self.rho} and gamma {self.gamma}: no update but zero can have a score of 0 or more. "
                 "Set rho below gamma, or eps above 0."
             )
+
+    @property
+    def dispatch(self) -> DispatchPolicy:
+        """How this strategy dispatches: whose updates are dropped depends on the vectors."""
+        return DispatchPolicy("keep_busy", self.concurrency, predictable=False)
 
     @property
     def rule(self) -> TrustedDirection:

@@ -114,6 +114,18 @@ def _compounding() -> dict[str, Any]:
     return {"kept": kept}
 
 
+def _two_models_ago() -> dict[str, Any]:
+    """`older(x)`: the model of two versions before x, as far as there is one."""
+    seen: list[Any] = []
+
+    def older(params: Any) -> Any:
+        if not seen or seen[-1] is not params:
+            seen.append(params)
+        return seen[-3] if len(seen) > 2 else seen[0]
+
+    return {"older": older}
+
+
 SHEET = "twelve public FedAsync and FedBuff implementations were read; seen in one or more of them"
 
 MISTAKES = [
@@ -256,8 +268,8 @@ MISTAKES = [
         "afl",
     ),
     Mistake(
-        "FedAvg: weights over all clients instead of the cohort, so that they do not sum to 1",
-        "the sheet, FedAvg weights",
+        "FedAvg: one sample too many in the divisor, so that weights do not sum to 1",
+        "n_i over something else than the sum of the flush",
         "strategies.dispatch:mean_of_models",
         "total = sum(counts)",
         "total = sum(counts) + 1",
@@ -326,6 +338,14 @@ MISTAKES = [
         "rules.scaffold:Scaffold.send",
         "(table.mean() - own)",
         "(own - table.mean())",
+        "scaffold",
+    ),
+    Mistake(
+        "SCAFFOLD: clients weighted by their samples",
+        "fluke, by default",
+        "strategies.fedavg:FedAvg.merges",
+        'self.weighting == "samples" and any(examples)',
+        "any(examples)",
         "scaffold",
     ),
     # ---- FedNova and server optimisers ----
@@ -419,6 +439,14 @@ MISTAKES = [
         "fadas",
     ),
     Mistake(
+        "FADAS, as in its authors' code: the moments are not corrected for how they began",
+        "the paper's rule, run with the code's settings",
+        "rules.fadas:Fadas.optimiser",
+        'self.reading == "code"',
+        "False",
+        "fadas",
+    ),
+    Mistake(
         "FADAS, as in the paper: the code's eta / tau_max",
         "the authors' code does not do what their paper says",
         "rules.fadas:Fadas.step_size",
@@ -427,7 +455,7 @@ MISTAKES = [
         "fadas_paper",
     ),
     Mistake(
-        "delay-adaptive SGD: the step shrinks from a staleness of tau_C on instead of beyond it",
+        "delay-adaptive SGD: the step shrinks by one version too much, as if staleness were counted from 1",
         "an edge of one version",
         "strategies.delay_adaptive:DelayAdaptive.weight",
         "self.server_lr * self.threshold / staleness",
@@ -648,6 +676,23 @@ MISTAKES = [
         "self.weight(*lengths)",
         "self.server_lr / max(1, update.staleness)",
         "asyncfeded",
+    ),
+    Mistake(
+        "PORT: the cosine with the move since the model of two rounds ago, not since the client's download",
+        "Plato",
+        "rules.moved_since:MovedSince.measure",
+        "moved = params.astype(np.float64) - arrival.start",
+        "moved = params.astype(np.float64) - older(params)",
+        "port",
+        _two_models_ago,
+    ),
+    Mistake(
+        "ASO-Fed: the step of slow clients is not lengthened",
+        "AFL-Lib: r is missing",
+        "strategies.aso_fed:ASOFed.step_factor",
+        "max(1.0, log(relative))",
+        "1.0",
+        "aso_fed",
     ),
     Mistake(
         "PORT: weights that are not normalised over the buffer",

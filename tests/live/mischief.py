@@ -2,9 +2,12 @@
 
 import os
 import signal
+import sys
 import time
 
 import numpy as np
+
+from asyncfed.live.wire import Hello, encode
 
 
 class SpyingProblem:
@@ -63,6 +66,31 @@ def fail(shard, params):
 
 def hang(shard, params):
     time.sleep(60)
+
+
+def hang_always(shard, params):
+    shard._at += 1
+    time.sleep(60)
+
+
+def say_hello_again(shard, params):
+    """A thousand times, in the middle of a training."""
+    return _say_hello(shard, params)
+
+
+def say_hello_at_once(shard, params):
+    """In the warm-up: before the run begins, and before its own first hello."""
+    return _say_hello(shard, params)
+
+
+def _say_hello(shard, params):
+    frame = sys._getframe()
+    while "connection" not in frame.f_locals:  # that of the process, which a shard is not given
+        frame = frame.f_back
+    for _ in range(1000):
+        for piece in encode(Hello(1)):
+            frame.f_locals["connection"].sendall(piece)
+    return np.array(params)
 
 
 def poison(shard, params):

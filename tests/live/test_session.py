@@ -240,6 +240,59 @@ def test_results_for_other_tickets_cost_no_ticket(live_run):
     )
 
 
+def test_a_result_under_a_name_that_no_server_of_this_run_had_is_a_fault_and_costs_the_ticket(live_run):
+    live = live_run()
+    live.commit()
+    refusal = live.answer(0, session="guessed")
+    assert refusal == Refusal("it does not carry the secret of its task", is_fault=True)
+    live.commit()
+    assert [(row.ticket, row.is_fault) for row in live.events("refused")] == [(0, True)]
+    assert [row.ticket for row in live.events("lost")] == [0]
+    live.play()
+    live.check_whole()
+
+
+def test_a_wrong_secret_for_a_ticket_of_somebody_else_costs_nobody_a_ticket(live_run):
+    live = live_run()
+    live.commit()
+    refusal = live.session.accept(live.held[0].client, *live.result(1, session="guessed"), 1.0)
+    assert refusal.is_fault
+    assert live.session.in_flight() == [0, 1]
+
+
+def test_names_of_earlier_servers_are_remembered_over_several_crashes(live_run):
+    live = live_run()
+    live.commit()
+    client, (result, params) = live.held[0].client, live.result(0)
+    for _ in range(3):
+        live.crash()
+        live.commit()
+    for _ in range(5):  # however often it comes: it is counted, and not written down
+        assert not live.session.accept(client, result, params, 5.0).is_fault
+    assert live.session.refused == 5
+    assert not live.events("refused")
+
+
+def test_a_fault_that_is_about_no_ticket_costs_none_and_is_written_down(live_run):
+    live = live_run(limits=Limits(faults=2))
+    live.commit()
+    client = live.held[0].client
+    assert live.session.add_fault(client, "it said hello twice", 1.0) == Refusal("it said hello twice", is_fault=True)
+    assert live.session.in_flight() == [0, 1]
+    live.session.add_fault(client, "it said hello twice", 1.0)
+    assert live.session.excluded == {client}
+    live.commit()
+    written = len(list(live.journal.event_rows()))
+    for _ in range(100):  # an excluded client cannot fill the disk
+        assert not live.session.add_fault(client, "it said hello twice", 1.0).is_fault
+        assert not live.session.refuse_unreadable(client, "nonsense", 1.0).is_fault
+        assert not live.session.accept(client, *live.result(0, session="guessed"), 1.0).is_fault
+    live.commit()
+    assert len(list(live.journal.event_rows())) == written
+    live.play()
+    live.check_whole()
+
+
 def test_a_late_answer_is_no_fault_once(live_run):
     live = live_run(limits=Limits(ticket_seconds=10.0))
     live.commit()

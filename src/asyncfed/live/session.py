@@ -24,13 +24,15 @@ Three rules keep a killed server from losing or repeating anything:
 2. An accepted result and all that followed from it (the report, the merge, the next tickets) are written in one
    transaction, together with the bytes the client sent. A resumed server takes the last checkpoint, puts the results
    accepted since through the same code, and compares the outcome with what the journal says.
-3. A resumed server gives up all tickets that were out and takes a new `name`; results that carry the old one are
-   refused. So no result can be merged by two servers.
+3. A resumed server gives up all tickets that were out and takes a new `name`; results that carry an old one are
+   refused as late, and those that carry a name which no server of this run had as a fault of their client. So no result
+   can be merged by two servers.
 """
 
 from __future__ import annotations
 
 from heapq import heapify, heappop, heappush
+from pathlib import Path
 from secrets import randbits
 
 import numpy as np
@@ -51,7 +53,7 @@ from asyncfed.problems.protocol import Problem
 from asyncfed.store.error_messages import explain_damage
 from asyncfed.store.events import Event
 from asyncfed.store.journal import Journal
-from asyncfed.store.loss_reasons import OVER, REPLY_REFUSED, SERVER_DIED, SET_ASIDE, TOO_LATE
+from asyncfed.store.loss_reasons import OVER, REPLY_REFUSED, SERVER_DIED, SET_ASIDE, TOO_LATE, WRONG_SECRET
 from asyncfed.store.schema import LEAVE, LOST, REFUSED, REPORT, WAKE
 from asyncfed.uplinks.chain import declared_size, message_size
 
@@ -157,6 +159,11 @@ class LiveSession:
         """Whether this ticket is out: dispatched, and neither reported nor lost."""
         return ticket in self._execution.server.outstanding
 
+    @property
+    def file(self) -> Path | None:
+        """The run's file; None if it is in memory."""
+        return self._journal.path
+
     # ---- beginning -------------------------------------------------------------------------------------------
 
     def start(self) -> None:
@@ -244,11 +251,14 @@ class LiveSession:
         if self.finished:
             return Refusal(OVER, is_fault=False)
         records, server = self._records, self._execution.server
-        if client in records.excluded or result.session != self.name:
+        if client in records.excluded or result.session in records.earlier_names:
             records.refused += 1  # not journalled: an excluded client could fill the disk
             return Refusal(SET_ASIDE if client in records.excluded else TOO_LATE, is_fault=False)
         dispatch = server.outstanding.get(result.ticket) if type(result.ticket) is int else None
-        if dispatch is None or dispatch.client != client:
+        own = dispatch is not None and dispatch.client == client
+        if result.session != self.name:
+            return self._refuse(result.ticket if own else None, client, WRONG_SECRET, is_fault=True, loses=own)
+        if dispatch is None or not own:
             return self._refuse_unexpected(client, result.ticket, dispatch)
         ticket = dispatch.ticket
         seconds_out = self._execution.now - records.dispatched_at[ticket]
@@ -277,6 +287,13 @@ class LiveSession:
         if ticket is None and tickets:
             ticket = tickets[0]
         return self._refuse(ticket, client, reason, is_fault=True, loses=ticket in tickets)
+
+    def add_fault(self, client: int, reason: str, now: float) -> Refusal:
+        """A client did what no honest one does, and it is about none of its tickets: it said hello twice, say."""
+        self._advance_clock(now)
+        if self.finished or client in self._records.excluded:
+            return Refusal(OVER if self.finished else SET_ASIDE, is_fault=False)
+        return self._refuse(None, client, reason, is_fault=True)
 
     def lose(self, ticket: int, reason: str, now: float) -> None:
         """This ticket will never be answered. Does nothing if it is not in flight any more."""
@@ -409,7 +426,7 @@ class LiveSession:
 
     def checkpoint(self) -> Checkpoint:
         """The state and the arrays from which `resume` continues."""
-        state = {**self._execution.snapshot(), "finished": self.finished, "live": self._records.snapshot()}
+        state = {**self._execution.snapshot(), "finished": self.finished, "live": self._records.snapshot(self.name)}
         if self._timers:
             state["timers"] = self._timers
         return state, self._execution.dump()

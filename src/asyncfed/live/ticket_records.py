@@ -12,7 +12,10 @@ MAX_GIVEN_UP = 10_000
 
 
 class TicketRecords:
-    """Of tickets: when they were dispatched, and which were given up. Of clients: when they were free, their faults."""
+    """Of tickets: when they were dispatched, and which were given up. Of clients: when they were free, their faults.
+
+    `earlier_names` are those of the servers that this run had before: what carries one is late, and no fault.
+    """
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
@@ -22,6 +25,7 @@ class TicketRecords:
         self.faults: dict[int, int] = {}
         self.excluded: set[int] = set()
         self.refused = 0
+        self.earlier_names: set[str] = set()
         self.norms = RecentNorms(limits)
 
     def start_time(self, ticket: int, client: int) -> float:
@@ -66,8 +70,8 @@ class TicketRecords:
                     overdue.append(dispatch)
         return overdue
 
-    def snapshot(self) -> dict[str, Any]:
-        """The records as a checkpoint holds them; its keys are those of all versions so far."""
+    def snapshot(self, name: str) -> dict[str, Any]:
+        """The records as the checkpoint of the server of this name holds them; its keys are those of all versions."""
         return {
             "handed_out_at": list(self.dispatched_at.items()),
             "free_since": list(self.free_since.items()),
@@ -76,6 +80,7 @@ class TicketRecords:
             "set_aside": sorted(self.excluded),
             "refused": self.refused,
             "norms": self.norms.to_list(),
+            "names": sorted({*self.earlier_names, name}),
         }
 
     def restore(self, snapshot: dict[str, Any]) -> None:
@@ -84,3 +89,4 @@ class TicketRecords:
         self.given_up, self.faults = dict(snapshot["given_up"]), dict(snapshot["faults"])
         self.excluded, self.refused = set(snapshot["set_aside"]), snapshot["refused"]
         self.norms = RecentNorms(self._limits, snapshot["norms"])
+        self.earlier_names = set(snapshot.get("names", ()))

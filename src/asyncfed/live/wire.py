@@ -34,6 +34,7 @@ PREFIX_BYTES = 16
 MAX_HEADER_BYTES = 16 * 1024
 MAX_PARTS = 64
 MAX_PART_NAME = 64
+MAX_CLASS_NAME = 64
 MODEL, CORRECTION = "model", "correction"
 _prefix = struct.Struct("<3sBIQ")
 
@@ -128,7 +129,29 @@ class Result(Record, tag_field="kind", tag="result"):
     parts: Parts = UNSET
 
 
-Message: TypeAlias = Hello | Task | Cancelled | Result
+class Failed(Record, tag_field="kind", tag="failed"):
+    """Client to server, its last message: its own code raised an exception.
+
+    Args:
+        ticket: the task's; -1 before the first.
+        error: the name of the exception's class. Its text stays with the client: it may hold paths and cells of data.
+    """
+
+    ticket: int
+    error: str
+
+
+Message: TypeAlias = Hello | Task | Cancelled | Result | Failed
+
+
+def describe_exception(name: str) -> str:
+    """What log and journal say of an exception in a client's own code: its class, if the name can be that of one.
+
+    >>> describe_exception("KeyError"), describe_exception("row 7 holds 61.5")
+    ('its own code raised KeyError', 'its own code raised an exception')
+    """
+    is_name = name.isascii() and name.isidentifier() and len(name) <= MAX_CLASS_NAME
+    return f"its own code raised {name if is_name else 'an exception'}"
 
 
 def encode(message: Message, arrays: Mapping[str, np.ndarray] | None = None) -> list[bytes | memoryview]:

@@ -1,13 +1,30 @@
 """The server's loop with real processes. The runs are small: what costs time is starting processes."""
 
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
-from tests.live.mischief import MischievousProblem, SpyingProblem, fail, hang, kill_self, oversize, poison
+from tests.live.mischief import (
+    MischievousProblem,
+    SpyingProblem,
+    fail,
+    hang,
+    hang_always,
+    kill_self,
+    oversize,
+    poison,
+    say_hello_again,
+    say_hello_at_once,
+)
 from tests.live.tiny_parts import Corrected, Impatient, SendIf, Shaken
 
 import asyncfed as af
 from asyncfed.core.record import UNSET, replace
 from asyncfed.core.types import Budget, Work
+from asyncfed.experiment import to_toml
 from asyncfed.live.checks import Limits
 from asyncfed.live.local import client_process, server_loop
 from asyncfed.live.local.local_engine import LocalEngine
@@ -108,13 +125,116 @@ def test_a_run_without_anybody_left_ends(three_clients, tmp_path):
     assert run.verdict == "starved"
 
 
-def test_of_an_exception_in_a_clients_training_the_journal_says_that_its_process_ended(three_clients, tmp_path, events):
+def test_who_says_hello_again_is_at_fault_and_excluded_in_the_end(three_clients, tmp_path, events, check_whole):
+    path, experiment = tmp_path / "live.sqlite", three_clients(60)
+    problem = MischievousProblem(experiment.problem(), 1, say_hello_again)
+    run = run_live(experiment, engine=PATIENT, problem=problem, out=path, limits=Limits(faults=3))
+    refused = events(run, "refused")
+    assert {(row.client, row.ticket, row.detail) for row in refused} == {(1, None, '"it said hello again"')}
+    assert len(refused) == 3  # and it said hello a thousand times
+    assert [row.client for row in events(run, "leave")] == [1]
+    check_whole(path, 60)
+
+
+def test_hellos_that_are_repeated_before_the_run_begins_count_when_it_begins(three_clients, tmp_path, events):
+    path, experiment = tmp_path / "live.sqlite", three_clients(60)
+    problem = MischievousProblem(experiment.problem(), 1, say_hello_at_once, at=1)
+    run = run_live(experiment, engine=PATIENT, problem=problem, out=path, limits=Limits(faults=3))
+    assert {row.detail for row in events(run, "refused")} == {'"it said hello again"'}
+    assert len(events(run, "refused")) <= 3
+
+
+@pytest.mark.parametrize("concurrency", [1, 3])
+@pytest.mark.parametrize("mischief", [poison, hang_always])
+def test_a_client_that_is_always_refused_or_never_answers_does_not_stall_afl(
+    three_clients, tmp_path, events, check_whole, concurrency, mischief
+):
+    """Its slot is given up: in the end it has left, and the others do all the work."""
+    path = tmp_path / "live.sqlite"
+    experiment = three_clients(80, strategy=AFL(concurrency=concurrency, aggregate="latest", work=WORK))
+    problem = MischievousProblem(experiment.problem(), 1, mischief, at=2)
+    engine = LocalEngine(restarts=1, task_seconds=0.03)
+    run = run_live(experiment, engine=engine, problem=problem, out=path, limits=Limits(ticket_seconds=0.5))
+    assert run.verdict == "finished"
+    assert [row.client for row in events(run, "leave")] == [1]
+    assert run.participation()[1] == 0
+    check_whole(path, 80)
+
+
+# ---- what is known of a client's own exceptions ----------------------------------------------------------------------
+
+
+def test_of_an_exception_in_a_clients_training_the_server_learns_the_class(
+    three_clients, tmp_path, events, check_whole
+):
     path, experiment = tmp_path / "live.sqlite", three_clients(150)
     problem = MischievousProblem(experiment.problem(), 1, fail, tmp_path / "failed")
     run = run_live(experiment, engine=PATIENT, problem=problem, out=path)
     (lost,) = events(run, "lost")
-    assert lost.detail == '"its process ended"'
-    assert b"patients" not in path.read_bytes()
+    assert lost.detail == '"its own code raised ValueError"'
+    assert (lost.client, problem.shards_sent) == (1, [0, 1, 2, 1])
+    check_whole(path, 150)
+
+
+FAILING_RUN = """
+import sys
+import urllib.request
+from pathlib import Path
+
+folder, root, port, at = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
+sys.path.insert(0, root)
+
+from tests.live.mischief import MischievousProblem, fail
+
+from asyncfed.experiment import read_toml
+from asyncfed.live.local.local_engine import LocalEngine
+from asyncfed.report.trackers.prometheus_endpoint import metrics_endpoint
+from asyncfed.runs.live import run_live
+
+experiment, shown = read_toml(folder / "experiment.toml"), []
+problem = MischievousProblem(experiment.problem(), 1, fail, at=at)
+with metrics_endpoint(port, "failing") as update:
+
+    def watch(progress):
+        update(progress)
+        shown.append(urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics").read().decode())
+
+    engine = LocalEngine(restarts=1, task_seconds=0.05)
+    print(run_live(experiment, engine=engine, problem=problem, out=folder / "live.sqlite", watch=watch).verdict)
+(folder / "shown.metrics").write_text("".join(shown))
+"""
+
+
+def run_with_an_exception(experiment, folder, at):
+    """All that a server shows and writes when client 1 raises: standard output and error, metrics, every file."""
+    (folder / "experiment.toml").write_text(to_toml(experiment))
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    command = [sys.executable, "-c", FAILING_RUN, str(folder), str(Path(__file__).parents[3]), str(port), str(at)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    files = {path.name: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    return done.stdout + done.stderr, files
+
+
+def test_neither_path_nor_cell_of_a_clients_exception_is_in_log_journal_or_metrics(three_clients, tmp_path):
+    log, files = run_with_an_exception(three_clients(40), tmp_path, at=2)
+    assert "finished" in log
+    own = files.pop("client-1.log").decode()
+    assert "row 7 of /home/ann/patients.csv holds 61.5" in own  # the client's own log keeps all of it
+    assert "Traceback" in own
+    assert {"live.sqlite", "shown.metrics"} <= files.keys()
+    for name, content in {"log": log.encode(), **files}.items():
+        assert b"patients" not in content, name
+        assert b"61.5" not in content, name
+    assert b"asyncfed_lost" in files["shown.metrics"]
+
+
+def test_an_exception_before_the_run_begins_is_named_by_its_class_and_where_its_text_is(three_clients, tmp_path):
+    log, files = run_with_an_exception(three_clients(40), tmp_path, at=1)
+    assert "its own code raised ValueError" in log
+    assert "client-1.log" in log
+    assert "patients" not in log
+    assert b"patients" in files["client-1.log"]
 
 
 # ---- uplinks, rules, timers ------------------------------------------------------------------------------------------

@@ -51,7 +51,10 @@ def _without_main_module(setup: ClientSetup) -> Iterator[None]:
 
 
 class ClientProcess:
-    """`waiting` are tickets not sent yet; `busy` is the one being worked on. A client does one at a time."""
+    """`waiting` are tickets not sent yet; `busy` is the one being worked on. A client does one at a time.
+
+    `failures` are ends of its process in a row without an answer, `early_faults` its faults before the run begins.
+    """
 
     def __init__(self, client: int) -> None:
         self.client = client
@@ -59,6 +62,7 @@ class ClientProcess:
         self.busy: int | None = None
         self.ready = False
         self.failures = 0
+        self.early_faults = 0
         self.process: BaseProcess | None = None
         self._writer: asyncio.StreamWriter | None = None
 

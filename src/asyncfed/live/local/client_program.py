@@ -9,8 +9,11 @@ import signal
 import socket
 import threading
 import time
+import traceback
 from collections import deque
 from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -22,6 +25,7 @@ from asyncfed.live.wire import (
     PREFIX_BYTES,
     Arrays,
     Cancelled,
+    Failed,
     Hello,
     Message,
     Task,
@@ -32,6 +36,12 @@ from asyncfed.live.wire import (
 )
 from asyncfed.problems.protocol import ClientShard
 from asyncfed.uplinks.client_memory import ClientMemory
+
+NO_TICKET = -1
+"""What a client works on before its first task."""
+
+MAX_LOG_BYTES = 2**20
+"""A log that is longer than this is not made longer."""
 
 
 class Slowdown(Record):
@@ -60,6 +70,7 @@ class ClientSetup(NamedTuple):
         slowdown: how slow it is made.
         uplinks: those of the work. Loading them makes uplinks of the user's own known to the process.
         corrected: whether tasks bring a correction; then a training with one is done before the hello, too.
+        log: the file for what the client's own code raises; empty for none. The server does not read it.
     """
 
     client: int
@@ -68,12 +79,17 @@ class ClientSetup(NamedTuple):
     slowdown: Slowdown = Slowdown()
     uplinks: tuple[Uplink, ...] = ()
     corrected: bool = False
+    log: str = ""
 
 
 class Inbox:
-    """The tasks that a client was sent and has not begun with; those that were cancelled are left out."""
+    """The tasks that a client was sent and has not begun with; those that were cancelled are left out.
+
+    `ticket` is that of the last task that was taken out.
+    """
 
     def __init__(self, connection: socket.socket) -> None:
+        self.ticket = NO_TICKET
         self._connection = connection
         self._tasks: deque[tuple[Task, Arrays]] = deque()
         self._cancelled = -1  # the last ticket that was; they are numbered in the order in which they are sent
@@ -85,6 +101,7 @@ class Inbox:
                 self.read_what_is_there()
                 task, arrays = self._tasks.popleft()
                 if task.ticket > self._cancelled:
+                    self.ticket = task.ticket
                     return task, arrays
             if not self._read_message():
                 return None
@@ -126,27 +143,53 @@ class Inbox:
 
 
 def run_client(connection: socket.socket, setup: ClientSetup) -> None:
-    """Train what arrives until the server closes the connection."""
+    """Train what arrives until the server closes the connection, or the client's own code raises an exception.
+
+    The server is told the exception's class. All of it, which may hold paths and cells of data, is in the client's log.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the server, which ends its clients
     threading.Thread(target=_exit_with_parent, daemon=True).start()
-    inbox, memory, shard, slowdown = Inbox(connection), ClientMemory(), setup.shard, setup.slowdown
-
+    inbox = Inbox(connection)
     try:
-        shard.train(setup.first_model, Work(), 0)
-        if setup.corrected:
-            shard.train(setup.first_model, Work(), 0, correction=np.zeros_like(setup.first_model))
-        _send(connection, Hello(setup.client))
-        while (received := inbox.next_task()) is not None:
-            task, arrays = received
-
-            def pause(worked: float, ticket: int = task.ticket) -> None:
-                inbox.wait(slowdown.seconds_to_sleep(worked), ticket)
-
-            result, sent = work_on(shard, task, arrays, memory, time.monotonic, pause, lambda: setup.first_model)
-            if not inbox.is_cancelled(task.ticket):
-                _send(connection, result, sent)
+        try:
+            _answer_tasks(inbox, connection, setup)
+        except (ConnectionError, TimeoutError):
+            raise
+        except BaseException as error:  # also a SystemExit, whose text Python would print
+            _write_log(setup.log, inbox.ticket)
+            _send(connection, Failed(inbox.ticket, type(error).__name__))
     except (ConnectionError, TimeoutError):
         pass  # the server is gone, so there is nothing left to do
+
+
+def _answer_tasks(inbox: Inbox, connection: socket.socket, setup: ClientSetup) -> None:
+    """Say hello, then train one task after another."""
+    memory, shard, slowdown = ClientMemory(), setup.shard, setup.slowdown
+    shard.train(setup.first_model, Work(), 0)
+    if setup.corrected:
+        shard.train(setup.first_model, Work(), 0, correction=np.zeros_like(setup.first_model))
+    _send(connection, Hello(setup.client))
+    while (received := inbox.next_task()) is not None:
+        task, arrays = received
+
+        def pause(worked: float, ticket: int = task.ticket) -> None:
+            inbox.wait(slowdown.seconds_to_sleep(worked), ticket)
+
+        result, sent = work_on(shard, task, arrays, memory, time.monotonic, pause, lambda: setup.first_model)
+        if not inbox.is_cancelled(task.ticket):
+            _send(connection, result, sent)
+
+
+def _write_log(file: str, ticket: int) -> None:
+    """Append the exception that is being handled, with its traceback; nothing if the file is large already."""
+    path = Path(file)
+    with suppress(OSError):
+        if not file or (path.exists() and path.stat().st_size > MAX_LOG_BYTES):
+            return
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch(mode=0o600)
+        with path.open("a") as log:
+            log.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')}  ticket {ticket}\n{traceback.format_exc()}\n")
 
 
 def _exit_with_parent() -> None:

@@ -16,7 +16,17 @@ from asyncfed.live.engine_protocol import EngineControl
 from asyncfed.live.local.client_process import ClientProcess
 from asyncfed.live.local.client_program import ClientSetup
 from asyncfed.live.session import LiveSession
-from asyncfed.live.wire import PREFIX_BYTES, Hello, Result, WireError, decode_arrays, decode_header, decode_prefix
+from asyncfed.live.wire import (
+    PREFIX_BYTES,
+    Failed,
+    Hello,
+    Result,
+    WireError,
+    decode_arrays,
+    decode_header,
+    decode_prefix,
+    describe_exception,
+)
 from asyncfed.problems.protocol import ShardedProblem
 
 if TYPE_CHECKING:
@@ -25,6 +35,7 @@ if TYPE_CHECKING:
     from asyncfed.live.local.local_engine import LocalEngine
 
 TICK_SECONDS = 0.1
+HELLO_AGAIN = "it said hello again"
 
 
 class ServerLoop:
@@ -56,6 +67,9 @@ class ServerLoop:
             begin()
             self._began = time.monotonic() - self._session.state.elapsed
             self._running = True
+            for client in self._clients.values():
+                for _ in range(client.early_faults):
+                    self._session.add_fault(client.client, HELLO_AGAIN, self._now())
             self._commit_and_send()
             while not self._over.is_set():
                 await self._tick()
@@ -119,7 +133,12 @@ class ServerLoop:
     def _setup(self, client: int) -> ClientSetup:
         session, shard, slowdown = self._session, self._problem.shard(client), self._engine.slowdown(client)
         first = session.first_model(client)
-        return ClientSetup(client, shard, first, slowdown, session.uplinks, self._corrected)
+        return ClientSetup(client, shard, first, slowdown, session.uplinks, self._corrected, self._log_of(client))
+
+    def _log_of(self, client: int) -> str:
+        """Where a client writes what its own code raises: beside the run's file, made when it is first needed."""
+        file = self._session.file
+        return "" if file is None else str(file.with_name(f"{file.name}.clients") / f"client-{client}.log")
 
     async def _restart(self, client: ClientProcess, loss_reason: str | None) -> None:
         """Replace a process that ended or hangs. The ticket it worked on is lost; the new one gets those that waited.
@@ -167,7 +186,7 @@ class ServerLoop:
     async def _handle_disconnect(self, client: ClientProcess, loss_reason: str | None) -> None:
         if self._running and not self._session.finished:
             await self._restart(client, loss_reason)
-        elif not self._running and not client.ready:
+        elif not self._running and not client.ready and self._failure is None:
             self._failure = ProtocolError(f"the process of client {client.client} ended before it was ready.")
 
     async def _read_message(self, client: ClientProcess, stream: asyncio.StreamReader) -> None:
@@ -176,8 +195,10 @@ class ServerLoop:
         body = await stream.readexactly(body_bytes)
         if isinstance(message, Result):
             self._handle_result(client, message, body)
+        elif isinstance(message, Failed):
+            self._handle_failure(client, message)
         elif isinstance(message, Hello) and message.client == client.client:
-            client.ready = True
+            self._handle_hello(client)
         else:
             raise WireError(f"client {client.client} sent a {type(message).__name__} that it may not send.")
         self._schedule_commit()
@@ -189,6 +210,26 @@ class ServerLoop:
         client.failures = 0
         if result.ticket == client.busy:
             client.busy = None
+
+    def _handle_failure(self, client: ClientProcess, failed: Failed) -> None:
+        """The client's own code raised an exception; its process ends next, and is then replaced."""
+        client.ready, what = False, describe_exception(failed.error)
+        if self._running and client.busy is not None:
+            self._session.lose(client.busy, what, self._now())
+            client.busy = None
+        elif not self._running:
+            self._failure = ProtocolError(
+                f"client {client.client} could not start: {what}. Its log has the text: {self._log_of(client.client)}"
+            )
+
+    def _handle_hello(self, client: ClientProcess) -> None:
+        """The first hello of a process says that it is ready; another is a fault."""
+        if not client.ready:
+            client.ready = True
+        elif self._running:
+            self._session.add_fault(client.client, HELLO_AGAIN, self._now())
+        else:
+            client.early_faults += 1
 
     def _schedule_commit(self) -> None:
         if not self._commit_scheduled:
@@ -208,6 +249,8 @@ class ServerLoop:
             self._failure = error
             self._over.set()
             return
+        for excluded in session.excluded:
+            self._clients[excluded].stop()  # else it could keep the server busy with refusing
         for dispatch in session.take_cancelled():
             self._clients[dispatch.client].cancel(dispatch.ticket)
         for dispatch in dispatches:

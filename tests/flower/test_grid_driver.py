@@ -8,7 +8,9 @@ import pytest
 from flwr.app import Array, ArrayRecord, ConfigRecord, RecordDict
 
 import asyncfed as af
-from asyncfed.flower.grid_driver import LATE_SECONDS, MAX_ERRORS_IN_A_ROW, MAX_PUSHES, QUERY_SECONDS
+from asyncfed.core.types import Budget, Work
+from asyncfed.flower.client_nodes import QUERY_SECONDS
+from asyncfed.flower.grid_driver import LATE_SECONDS, MAX_ERRORS_IN_A_ROW, MAX_PUSHES, MAX_SILENCES
 from asyncfed.flower.messages import pack_message
 from asyncfed.live.checks import Limits
 from asyncfed.rules import QFair
@@ -16,6 +18,8 @@ from asyncfed.runs.progress import seal
 from asyncfed.strategies import AFL, FedBuff
 from asyncfed.strategies.oort import OortSampler
 from asyncfed.strategies.samplers import ShortestQueue
+
+WORK = Work(epochs=1, batch_size=4, learning_rate=0.01)
 
 
 def merged_tickets(federation):
@@ -350,13 +354,20 @@ def test_an_answer_that_was_taken_is_not_taken_again(federation):
     assert second not in run.session.in_flight()
 
 
-def test_a_sender_without_the_secret_of_a_task_cannot_answer_it(federation):
-    run = federation()
+def test_an_answer_without_the_secret_of_its_task_is_a_fault_and_costs_the_ticket(federation):
+    run = federation(limits=Limits(faults=2))
     run.step()
     run.lie(0, session="guessed", params=np.zeros(11))
-    assert reasons(run, "lost") == ["it was answered by a sender that had not been sent it"]
+    assert reasons(run, "refused") == ["it does not carry the secret of its task"]
+    assert [(row.client, row.is_fault) for row in run.events("refused")] == [(0, True)]
+    assert reasons(run, "lost") == ["its reply was refused"]
     assert run.session.state.updates == 0
-    assert not run.events("refused")  # the node it claimed to be is not at fault
+    run.lie(0, session=run.session.name, params=np.zeros(11))  # the session's own name is no task's secret
+    assert run.session.excluded == {0}
+    run.finish()
+    seal(run.session, run.journal)
+    verification = af.verify(run.path)
+    assert verification.ok, verification.lines
 
 
 def test_secrets_are_of_one_task_only(federation):
@@ -377,6 +388,79 @@ def test_a_node_that_lies_again_and_again_is_excluded(federation):
     assert run.session.excluded == {0}
     run.finish()
     assert {row.client for row in run.events("report")} == {1, 2}
+
+
+def test_an_excluded_node_can_fill_neither_log_nor_disk(federation):
+    """However often it comes back and introduces itself: it is said once that it gets no more work."""
+    run = federation(limits=Limits(faults=1))
+    run.step()
+    node = run.node_of(0)
+    run.lie(0, params=np.full(11, nan))
+    assert run.session.excluded == {0}
+    said, written = len(run.logged), len(list(run.journal.event_rows()))
+    for _ in range(50):
+        del run.grid.nodes[node]
+        run.step(0.1)
+        run.grid.add(0, node)
+        run.step(0.1)
+        if run.grid.inboxes[node]:
+            run.grid.work(node)
+        run.step(QUERY_SECONDS / 10)
+    assert len(run.logged) <= said + 2
+    assert len(list(run.journal.event_rows())) - written <= 3 * len(run.session.in_flight()) + 40  # the others' tickets
+    assert 0 not in run.session.clients
+
+
+def test_a_node_that_is_always_refused_does_not_stall_afl(federation):
+    run = federation(strategy=AFL(concurrency=1, work=WORK))
+    while not run.session.finished:
+        run.step()
+        for node in [node for node in run.grid.nodes if run.grid.inboxes[node]]:
+            if node == 100:
+                run.lie(0, params=np.full(11, nan))
+            else:
+                run.grid.work(node)
+    assert reasons(run, "leave") == ["the node was set aside for its faults"]
+    assert {row.client for row in run.events("merge")} == {1, 2}
+
+
+def test_a_node_that_never_answers_gives_up_its_slot(federation):
+    """It gets no more work until it has introduced itself anew; each time it is queried later than the time before."""
+    run = federation(strategy=AFL(concurrency=3, work=WORK), budget=Budget(updates=200))
+    node, seen = run.node_of(0), []
+    while not run.session.finished and run.now < 100 * run.ttl:
+        run.step()
+        for other in [other for other in run.grid.nodes if run.grid.inboxes[other]]:
+            if other != node:
+                if run.now % 10 == 0:
+                    run.grid.work(other)
+            elif run.grid.inboxes[node][0].metadata.message_type == "query":
+                run.grid.work(node)
+                seen.append(run.now)
+            else:
+                run.grid.inboxes[node].clear()
+    left = [row for row in run.events("leave") if row.client == 0]
+    assert {row.reason for row in left} == {f"it did not answer {MAX_SILENCES} tasks in a row"}
+    assert len([row for row in run.events("lost") if row.client == 0]) <= MAX_SILENCES * (len(left) + 1)
+    gaps = np.diff([row.time for row in left])
+    assert len(gaps) >= 2
+    assert np.all(np.diff(gaps) > 0)
+    assert run.session.finished
+
+
+def test_errors_of_a_node_that_fails_for_ever_come_ever_more_rarely(federation):
+    run = federation(budget=Budget(updates=400))
+    node = run.node_of(1)
+    while not run.session.finished and run.now < 4000:
+        run.step()
+        if run.grid.inboxes[node]:
+            is_query = run.grid.inboxes[node][0].metadata.message_type == "query"
+            run.grid.work(node, error=None if is_query else "no room left on device")
+        if run.now % 20 == 0:
+            [run.grid.work(other) for other in run.grid.nodes if other != node and run.grid.inboxes[other]]
+    left = [row.time for row in run.events("leave")]
+    assert 4 <= len(left) <= 8  # once a minute it would be sixty times
+    assert np.all(np.diff(np.diff(left)) > 0)
 
 
 # ---- the server is restarted -----------------------------------------------------------------------------------------

@@ -276,6 +276,51 @@ def test_the_app_that_is_written_for_a_beginner_learns(network, tmp_path):
     assert objective[-1] < objective[0] / 10
 
 
+# ---- an exception on a node ------------------------------------------------------------------------------------------
+
+FAILING_CLIENT = """
+from pathlib import Path
+
+from asyncfed.experiment import read_toml
+from asyncfed.flower import client_app
+
+EXPERIMENT = Path(__file__).parent.parent / "experiment.toml"
+
+
+def with_a_broken_row(client, node):
+    if client == 1:
+        file, cell = "/".join(["", "home", "ann", "patients.csv"]), 60 + 1.5  # not in the app's source, which all have
+        raise ValueError(f"row 7 of {file} holds {cell}")
+    return read_toml(EXPERIMENT).clients().client(client)
+
+
+app = client_app(EXPERIMENT, data=with_a_broken_row)
+"""
+PLANTED = (b"/home/ann/patients.csv", b"61.5")
+
+
+def test_neither_path_nor_cell_of_a_nodes_exception_reaches_the_server(network, tmp_path, experiment):
+    """Not its log, not the journal, not even Flower's own database; the node's log keeps all of it."""
+    strategy = AFL(concurrency=3, work=Work(epochs=1, batch_size=16, learning_rate=0.01), schedule=ConstantRate())
+    failing = af.replace(experiment, name="failing", num_clients=3, strategy=strategy, budget=Budget(updates=4))
+    app = write_slow_app(tmp_path / "failing", failing)
+    (app / "app_failing" / "client_app.py").write_text(FAILING_CLIENT)
+    use_three_nodes(network)
+    journal = network.folder / "failing.sqlite"
+    said = start(network, app, journal, stream=True, wait_nodes=2)
+    assert "is refused: its node reports error 2: ValueError" in said
+    own = (network.folder / "logs" / "node-1.log").read_bytes()
+    assert all(text in own for text in PLANTED)
+    assert af.load(journal).finished
+    of_server = {"said": said.encode()}
+    for path in network.folder.rglob("*"):
+        with suppress(OSError):  # a directory, or what SQLite has just removed
+            of_server[path.name] = path.read_bytes()
+    del of_server["node-1.log"]
+    assert {"failing.sqlite", "superlink.log", "state.db"} <= of_server.keys()
+    assert [name for name, content in of_server.items() if any(text in content for text in PLANTED)] == []
+
+
 # ---- clients that remember -------------------------------------------------------------------------------------------
 
 

@@ -6,7 +6,6 @@ A node that answers is sent its next task in the same step, however long the oth
 
 from __future__ import annotations
 
-import re
 import secrets
 from collections.abc import Callable, Iterable
 from hmac import compare_digest
@@ -16,18 +15,20 @@ from flwr.serverapp import Grid
 
 from asyncfed.core.record import Record, replace
 from asyncfed.core.types import Dispatch
+from asyncfed.flower.client_nodes import QUERY_SECONDS, ClientNodes
 from asyncfed.flower.messages import Introduction, pack_message, unpack_introduction, unpack_message
+from asyncfed.flower.node_errors import describe_error
 from asyncfed.live.session import LiveSession, Refusal
 from asyncfed.live.wire import Arrays, Result, WireError
-
-QUERY_SECONDS = 60.0
-"""How long a node may take to introduce itself; then, and after a refused introduction, it is queried again."""
 
 LATE_SECONDS = 30.0
 """A message may come back so much later than its ticket is given up: it is then refused as late, not lost."""
 
 MAX_ERRORS_IN_A_ROW = 5
 """A node whose app fails so often, one time after another, gets no more work until it has introduced itself anew."""
+
+MAX_SILENCES = 3
+"""So does a node that leaves so many tasks unanswered, one after another."""
 
 MAX_PUSHES = 3
 """How often a message is handed to the SuperLink before it counts as not taken."""
@@ -52,38 +53,6 @@ class SentQuery(Record):
     until: float
 
 
-class ClientNodes:
-    """Which node is which client. A client has one node at a time; a node is queried before it gets work."""
-
-    def __init__(self) -> None:
-        self.node_of: dict[int, int] = {}
-        self.client_of: dict[int, int] = {}
-        self.query_again_at: dict[int, float] = {}
-
-    def find_unknown(self, nodes: Iterable[int], queried: set[int], now: float) -> list[int]:
-        """Nodes that are to be queried."""
-        return [
-            node
-            for node in nodes
-            if node not in self.client_of and node not in queried and now >= self.query_again_at.get(node, 0.0)
-        ]
-
-    def add(self, node: int, client: int) -> str | None:
-        """Record that `node` is `client`. Returns why that cannot be, or None."""
-        holder = self.node_of.get(client)
-        if holder is not None and holder != node:
-            return f"client {client} is node {holder} already; give every node a partition-id of its own"
-        self.node_of[client], self.client_of[node] = node, client
-        return None
-
-    def remove(self, node: int) -> int | None:
-        """Forget the node. Returns the client it was."""
-        client = self.client_of.pop(node, None)
-        if client is not None:
-            del self.node_of[client]
-        return client
-
-
 class GridDriver:
     """`check` says what is wrong with a node's introduction, or None; `log` is given lines for the run's log."""
 
@@ -105,6 +74,7 @@ class GridDriver:
         self._held: dict[int, list[Dispatch]] = {}
         self._held_since: dict[int, float] = {}
         self._errors: dict[int, int] = {}
+        self._silences: dict[int, int] = {}
         self._session: LiveSession | None = None
 
     # ---- before the run --------------------------------------------------------------------------------------
@@ -131,7 +101,8 @@ class GridDriver:
         self._collect(now)
         for client in self._remove_missing(return_seconds, now):
             session.leave(client, f"its node was not there for {return_seconds:g} s", now)
-        session.expire(now)
+        for client in session.expire(now):
+            self._count_silence(client, now)
         self._send(session.commit(now), now)
         session.take_cancelled()  # Flower has no way to call a message back: its answer will be refused as late
 
@@ -154,11 +125,15 @@ class GridDriver:
     def _remove(self, node: int, reason: str, now: float) -> None:
         client = self.nodes.remove(node)
         self._errors.pop(node, None)
-        if client is not None:
+        self._silences.pop(node, None)
+        if client is not None and not self._is_excluded(client):
             self._held.pop(client, None)
             self._log(f"client {client} has left: {reason}")
             if self._session is not None:
                 self._session.leave(client, reason, now)
+
+    def _is_excluded(self, client: int) -> bool:
+        return self._session is not None and client in self._session.excluded
 
     # ---- what nodes answered ---------------------------------------------------------------------------------
 
@@ -187,10 +162,12 @@ class GridDriver:
         except WireError as error:
             wrong = str(error)
         if wrong is not None:
-            self.nodes.query_again_at[node] = now + QUERY_SECONDS
+            self.nodes.pause(node, now)
             self._log(f"node {node} is refused: {wrong}")
             return
         client = introduction.client
+        if self._is_excluded(client):
+            return  # it was logged when it was refused the last time; it stays known, so that it is not queried again
         self._log(f"client {client} has joined: node {node}, {introduction.num_examples} examples")
         if self._session is not None:
             self._session.join(client, now)
@@ -199,6 +176,7 @@ class GridDriver:
 
     def _handle_result(self, sent: SentTask, reply: Message, now: float) -> None:
         session = self._attached
+        self._silences.pop(sent.node, None)
         if reply.has_error():
             error = describe_error(reply.error.code, reply.error.reason)
             session.lose(sent.ticket, error, now)
@@ -211,19 +189,22 @@ class GridDriver:
             self._log(f"client {sent.client}: {error}")
             session.refuse_unreadable(sent.client, str(error), now, sent.ticket)
             return
-        if result.ticket == sent.ticket and not compare_digest(result.session.encode(), sent.secret.encode()):
-            # Flower makes sure that a sender is registered, not that it is the one it says; whoever does not know
-            # the secret was not sent the task, so the node it claims to be is not at fault.
-            self._log(f"client {sent.client}: ticket {sent.ticket} was answered by another sender")
-            session.lose(sent.ticket, "it was answered by a sender that had not been sent it", now)
-            return
         self._accept(sent, result, arrays, now)
 
     def _accept(self, sent: SentTask, result: Result, arrays: Arrays, now: float) -> None:
+        """Give the result to the session, under its name if it carries the secret of the task that it answers.
+
+        Only who was sent a task knows the message to be answered, whose number Flower makes of its content, so a wrong
+        secret is a fault of that node. A result for another of its tickets is judged by the session.
+        """
         session = self._attached
-        outcome = session.accept(sent.client, replace(result, session=session.name), arrays, now)
+        knows = result.ticket != sent.ticket or compare_digest(result.session.encode(), sent.secret.encode())
+        name = session.name if knows else ""
+        outcome = session.accept(sent.client, replace(result, session=name), arrays, now)
         if isinstance(outcome, Refusal):
             self._log(f"client {sent.client}: ticket {result.ticket} is refused, {outcome.reason}")
+        else:
+            self.nodes.trust(sent.node)
         if result.ticket != sent.ticket:
             session.lose(sent.ticket, "its node answered for another ticket", now)
 
@@ -231,8 +212,18 @@ class GridDriver:
         self._log(f"client {sent.client}: ticket {sent.ticket} is lost, {error}; the node's own log says more")
         self._errors[sent.node] = self._errors.get(sent.node, 0) + 1
         if self._errors[sent.node] >= MAX_ERRORS_IN_A_ROW:
-            self.nodes.query_again_at[sent.node] = now + QUERY_SECONDS
+            self.nodes.pause(sent.node, now)
             self._remove(sent.node, f"its app failed {MAX_ERRORS_IN_A_ROW} times in a row", now)
+
+    def _count_silence(self, client: int, now: float) -> None:
+        """A ticket of this client has expired; a node that never answers gives up its slot."""
+        node = self.nodes.node_of.get(client)
+        if node is None:
+            return
+        self._silences[node] = self._silences.get(node, 0) + 1
+        if self._silences[node] >= MAX_SILENCES:
+            self.nodes.pause(node, now)
+            self._remove(node, f"it did not answer {MAX_SILENCES} tasks in a row", now)
 
     # ---- what is to be sent ----------------------------------------------------------------------------------
 
@@ -281,26 +272,3 @@ class GridDriver:
             self._held.pop(client, None)
             del self._held_since[client]
         return missing
-
-
-EXCEPTION_IN_REASON = re.compile(r"<class '(?:\w+\.)*(?P<kind>\w{1,64})'>:<'(?:(?P<cause>[A-Za-z_]\w{0,63})'>$)?")
-"""How Flower writes an exception of a node's app: its class, then its text."""
-
-
-def describe_error(code: int, reason: str | None) -> str:
-    """An error that a node reports, for log and journal: its code and the class of the exception, never its text.
-
-    The text of an exception may hold paths of the node's machine and cells of its data.
-
-    >>> describe_error(2, "<class 'ValueError'>:<'row 7 of /home/ann/patients.csv holds 61.5'>")
-    'its node reports error 2: ValueError'
-    >>> describe_error(2, "<class 'asyncfed.flower.node_program.NodeError'>:<'KeyError'>")
-    'its node reports error 2: KeyError'
-    >>> describe_error(8, "ClientApp stopped responding.")
-    'its node reports error 8'
-    """
-    found = EXCEPTION_IN_REASON.match(reason or "")
-    if found is None:
-        return f"its node reports error {code}"
-    own = found["kind"] == "NodeError" and found["cause"]  # the node has replaced the text by the name of the class
-    return f"its node reports error {code}: {own or found['kind']}"

@@ -78,7 +78,10 @@ class Liars(Config):
                 f"attack: {type(self.attack).__name__} needs at least {self.attack.least_liars} liars, and of "
                 f"{num_clients} clients {len(chosen)} lies. Take more liars, or another attack."
             )
-        return tuple(sorted(chosen))
+        liars = tuple(sorted(chosen))
+        if liars:
+            self.attack.check_liars(liars, num_clients)
+        return liars
 
     def _how_many(self, num_clients: int) -> int:
         if self.count is not UNSET:

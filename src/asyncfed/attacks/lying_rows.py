@@ -10,7 +10,7 @@ from asyncfed.attacks.protocol import Attack, Targets
 from asyncfed.core.errors import ConfigError
 from asyncfed.core.random import draw_key
 from asyncfed.problems.client_rows import client_rows
-from asyncfed.problems.protocol import Array, NamedData, PackedData, Problem, RebuildsOnRows
+from asyncfed.problems.protocol import Array, PackedData, Problem, gives_rows
 from asyncfed.problems.pytorch.tensor_clients import TensorClients
 
 
@@ -24,22 +24,24 @@ def rows_of(data: PackedData, clients: Sequence[int], names: tuple[str, ...] = (
 
 def honest_problem(problem: Problem, honest: Sequence[int]) -> Problem | None:
     """The problem of the honest clients alone, with what is held out of theirs; None if it cannot be built anew."""
-    if not isinstance(problem, RebuildsOnRows):
+    whole = gives_rows(problem)
+    if whole is None:
         return None
-    data = problem.clients
+    data = whole.clients
     held_out = {
         part: rows_of(rows, honest)
-        for part, rows in problem.held_out.items()
+        for part, rows in whole.held_out.items()
         if sum(int(rows.offsets[client + 1] - rows.offsets[client]) for client in honest)
     }
-    return problem.on_rows(rows_of(data, honest, data.names), held_out)
+    return whole.on_rows(rows_of(data, honest, data.names), held_out)
 
 
 def targets_of(problem: Problem) -> Targets | None:
     """What the targets of its rows are; None if its rows cannot be had."""
-    if not isinstance(problem, RebuildsOnRows):
+    whole = gives_rows(problem)
+    if whole is None:
         return None
-    y = np.asarray(problem.clients.y)
+    y = np.asarray(whole.clients.y)
     values = np.unique(y)
     if np.isin(values, (-1, 1)).all() and values[0] < 0:
         return Targets("labels", 2)
@@ -53,14 +55,14 @@ def targets_of(problem: Problem) -> Targets | None:
 
 def poisoned_problem(problem: Problem, attack: Attack, liars: Sequence[int], secret: int) -> Problem:
     """The problem of the liars alone, on the rows that they train on; its client i is `liars[i]`."""
-    targets = targets_of(problem)
-    if targets is None or not isinstance(problem, RebuildsOnRows):
+    whole, targets = gives_rows(problem), targets_of(problem)
+    if targets is None or whole is None:
         raise ConfigError(
             f"attack: {type(attack).__name__} changes rows, and {type(problem).__name__} does not give its rows. Give "
             "the problem `clients`, `held_out` and `on_rows` (see asyncfed.problems.protocol.RebuildsOnRows), or take "
             "an attack that changes what is sent."
         )
-    data: NamedData = problem.clients
+    data = whole.clients
     xs: list[Array] = []
     ys: list[Array] = []
     for liar in liars:
@@ -69,17 +71,17 @@ def poisoned_problem(problem: Problem, attack: Attack, liars: Sequence[int], sec
         xs.append(x)
         ys.append(y)
     offsets = np.cumsum([0, *map(len, ys)], dtype=np.int64)
-    return problem.on_rows(TensorClients(np.concatenate(xs), np.concatenate(ys), offsets), {})
+    return whole.on_rows(TensorClients(np.concatenate(xs), np.concatenate(ys), offsets), {})
 
 
 def trigger_problem(problem: Problem, attack: Attack, honest: Sequence[int]) -> Problem | None:
     """The problem whose share of right answers says how well the attack succeeds; None if it measures nothing."""
-    targets = targets_of(problem)
-    if not attack.measures or targets is None or not isinstance(problem, RebuildsOnRows):
+    whole, targets = gives_rows(problem), targets_of(problem)
+    if not attack.measures or targets is None or whole is None:
         return None
-    data = problem.held_out.get("test", problem.clients)
+    data = whole.held_out.get("test", whole.clients)
     rows = rows_of(data, honest)
     x, y = attack.trigger(rows.x, rows.y, targets)
     if not len(y):
         return None
-    return problem.on_rows(TensorClients(x, y, np.array([0, len(y)], np.int64)), {})
+    return whole.on_rows(TensorClients(x, y, np.array([0, len(y)], np.int64)), {})

@@ -99,6 +99,10 @@ class Attack(Protocol):
         """Refuse a problem that it cannot be used on; None: the rows cannot be had, or nobody asked for them."""
         ...
 
+    def check_liars(self, liars: tuple[int, ...], num_clients: int) -> None:
+        """Refuse liars with whom it cannot be used."""
+        ...
+
     def lies(self, key: int) -> bool:
         """Whether a liar lies in the ticket that is trained with this key."""
         ...
@@ -127,13 +131,32 @@ class Lying:
     """What most attacks share: a liar knows its own data, lies in every ticket, takes no longer, leaves its rows."""
 
     __slots__ = ()
-    knows: Knowledge = "own"
-    least_liars = 1
-    poisons_rows = False
-    measures = ""
+
+    @property
+    def knows(self) -> Knowledge:
+        """Its own data."""
+        return "own"
+
+    @property
+    def least_liars(self) -> int:
+        """One."""
+        return 1
+
+    @property
+    def poisons_rows(self) -> bool:
+        """No."""
+        return False
+
+    @property
+    def measures(self) -> str:
+        """Nothing."""
+        return ""
 
     def check(self, targets: Targets | None) -> None:
         """It can be used on any problem."""
+
+    def check_liars(self, liars: tuple[int, ...], num_clients: int) -> None:
+        """It can be used with any liars."""
 
     def lies(self, key: int) -> bool:
         """In every ticket."""

@@ -5,8 +5,8 @@ Equation: lie = -scale * change.
 Knows: its own data and the model it was sent; a real client can do this.
 Paper: Li, Xu, Chen, Giannakis & Ling, "RSA: Byzantine-Robust Stochastic Aggregation Methods for Distributed Learning
 from Heterogeneous Datasets", AAAI 2019, among many.
-Aims at: the mean, which a few long changes turn around. A large scale is seen by its length; with scale 1 the length is
-honest and only the direction is not.
+Aims at: the mean, which a few long changes turn around. A large scale is seen by its length; with scale 1 the length
+is honest and only the direction is not.
 """
 
 from __future__ import annotations

@@ -183,6 +183,13 @@ class RebuildsOnRows(Protocol):
         ...
 
 
+def gives_rows(problem: Problem) -> RebuildsOnRows | None:
+    """The same problem, if it gives its rows and can be built on others; else None."""
+    if isinstance(problem, RebuildsOnRows) and getattr(problem, "clients", None) is not None:
+        return problem
+    return None
+
+
 @runtime_checkable
 class MeasuresAtRandom(Protocol):
     """A problem with measurements that draw random numbers."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Mapping
 from itertools import pairwise
 from types import TracebackType
 from typing import Any
@@ -19,7 +20,10 @@ from asyncfed.problems.protocol import (
     Initialisation,
     Jobs,
     MeasuresAtRandom,
+    NamedData,
+    PackedData,
     Problem,
+    RebuildsOnRows,
     as_scoring_problem,
 )
 from asyncfed.problems.row_losses import client_row_losses
@@ -163,6 +167,36 @@ class Workers:
     @property
     def inner(self) -> Problem:
         """The problem itself, in this process."""
+        return self._problem
+
+    # ---- the rows, if the problem gives them -------------------------------------------------------------------
+
+    @property
+    def clients(self) -> NamedData:
+        """The problem's rows."""
+        return self._with_rows().clients
+
+    @property
+    def held_out(self) -> Mapping[str, PackedData]:
+        """The problem's held-out rows."""
+        return self._with_rows().held_out
+
+    @property
+    def num_classes(self) -> int | None:
+        """The problem's, if it says."""
+        classes: int | None = getattr(self._problem, "num_classes", None)
+        return classes
+
+    def on_rows(self, clients: NamedData, held_out: Mapping[str, PackedData] | None = None) -> Problem:
+        """The problem on other rows, in this process."""
+        return self._with_rows().on_rows(clients, held_out)
+
+    def _with_rows(self) -> RebuildsOnRows:
+        if not isinstance(self._problem, RebuildsOnRows):
+            raise AttributeError(  # so that `gives_rows` says no
+                f"{type(self._problem).__name__} does not give its rows. Give it `clients`, `held_out` and `on_rows`, "
+                "see asyncfed.problems.protocol.RebuildsOnRows."
+            )
         return self._problem
 
     # ---- measurements on single clients, if the problem has them ---------------------------------------------

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from asyncfed.kernels.distances import BLOCK, LANES
 from asyncfed.kernels.order_statistics import TIE
 
 Array = NDArray[Any]
@@ -52,3 +53,34 @@ def weighted_median(vectors: Array, weights: Array) -> Array:
                 high = min(high, values[i])
         made.append(low if low == high else (low + high) / 2.0)
     return np.array(made).astype(vectors.dtype)
+
+
+def squared_distances(vectors: Array, point: Array) -> Array:
+    """The twin of `distances.squared_distances`."""
+    return np.array([_square_of_difference(vector, point) for vector in vectors])
+
+
+def pairwise_squared_distances(vectors: Array) -> Array:
+    """The twin of `distances.pairwise_squared_distances`."""
+    return np.array([[_square_of_difference(one, other) for other in vectors] for one in vectors])
+
+
+def _square_of_difference(one: Array, other: Array) -> float:
+    total = 0.0
+    squares = (one.astype(np.float64) - other.astype(np.float64)) ** 2
+    for begin in range(0, len(squares), BLOCK):
+        lanes = np.zeros(LANES)
+        for first in range(begin, min(begin + BLOCK, len(squares)), LANES):
+            some = squares[first : min(first + LANES, begin + BLOCK)]
+            lanes[: len(some)] += some
+        total += float(sum(lanes.tolist()))
+    return total
+
+
+def weighted_sum(vectors: Array, weights: Array) -> Array:
+    """The twin of `distances.weighted_sum`."""
+    total = np.zeros(vectors.shape[1])
+    for vector, weight in zip(vectors, weights.tolist(), strict=True):
+        if weight != 0.0:
+            total += weight * vector.astype(np.float64)
+    return total

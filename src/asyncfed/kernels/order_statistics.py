@@ -139,6 +139,7 @@ def weighted_trimmed_mean_blocks(
     count, size = vectors.shape
     block = np.empty((count, width), vectors.dtype)
     before = np.empty((count, width), np.float64)  # how many values come first
+    least, most = float(trimmed), float(count - trimmed)
     total, weight, plain = np.empty(width, np.float64), np.empty(width, np.float64), np.empty(width, np.float64)
     for number in range(first, last):
         begin = number * width
@@ -160,12 +161,13 @@ def weighted_trimmed_mean_blocks(
         weight[:] = 0.0
         plain[:] = 0.0
         for i in range(count):
-            row, rank = block[i], before[i]
+            row, rank, own = block[i], before[i], weights[i]
             for j in range(here):
-                stays = (rank[j] >= trimmed) & (rank[j] < count - trimmed)
-                total[j] += weights[i] * row[j] if stays else 0.0
-                weight[j] += weights[i] if stays else 0.0
-                plain[j] += row[j] if stays else 0.0
+                value = np.float64(row[j])
+                stays = (rank[j] >= least) & (rank[j] < most)
+                total[j] += own * value if stays else 0.0
+                weight[j] += own if stays else 0.0
+                plain[j] += value if stays else 0.0
         for j in range(here):
             if weight[j] > 0.0:
                 out[begin + j] = total[j] / weight[j]
@@ -191,20 +193,21 @@ def weighted_median_blocks(
                 row[j] = source[j] + 0.0
         before[:] = 0.0
         for i in range(count):
-            one, before_one = block[i], before[i]
+            one, before_one, weight = block[i], before[i], weights[i]
             for k in range(i + 1, count):
-                other, before_other = block[k], before[k]
+                other, before_other, other_weight = block[k], before[k], weights[k]
                 for j in range(here):
                     is_first = one[j] <= other[j]
-                    before_other[j] += weights[i] if is_first else 0.0
-                    before_one[j] += 0.0 if is_first else weights[k]
+                    before_other[j] += weight if is_first else 0.0
+                    before_one[j] += 0.0 if is_first else other_weight
         low[:] = -np.inf
         high[:] = np.inf
         for i in range(count):
-            row, rank = block[i], before[i]
+            row, rank, weight = block[i], before[i], weights[i]
             for j in range(here):
-                value = row[j]
-                low[j] = value if (rank[j] < 0.5 - TIE) & (value > low[j]) else low[j]
-                high[j] = value if (rank[j] + weights[i] > 0.5 + TIE) & (value < high[j]) else high[j]
+                from_below = row[j] if rank[j] < 0.5 - TIE else -np.inf
+                from_above = row[j] if rank[j] + weight > 0.5 + TIE else np.inf
+                low[j] = from_below if from_below > low[j] else low[j]
+                high[j] = from_above if from_above < high[j] else high[j]
         for j in range(here):
             out[begin + j] = low[j] if low[j] == high[j] else (low[j] + high[j]) / 2.0

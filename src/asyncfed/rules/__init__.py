@@ -2,7 +2,18 @@
 
 from asyncfed.rules.adagrad import Adagrad
 from asyncfed.rules.adam import Adam
-from asyncfed.rules.aggregators import Aggregate, Aggregator, Average, Median, TrimmedMean
+from asyncfed.rules.aggregators import (
+    Aggregate,
+    Aggregator,
+    Average,
+    CenteredClipping,
+    Ctma,
+    GeometricMedian,
+    Krum,
+    Median,
+    MultiKrum,
+    TrimmedMean,
+)
 from asyncfed.rules.amsgrad import Amsgrad
 from asyncfed.rules.aso_fed import AsoFed
 from asyncfed.rules.batch_table import BatchTable
@@ -18,6 +29,7 @@ from asyncfed.rules.model_cache import ModelCache
 from asyncfed.rules.momentum import Momentum
 from asyncfed.rules.moved_since import MovedSince
 from asyncfed.rules.noised import Noised
+from asyncfed.rules.norm_bounded import NormBounded
 from asyncfed.rules.optimised import Optimised
 from asyncfed.rules.optimiser import Optimiser
 from asyncfed.rules.protocol import Arrival, Rule, ServerRule
@@ -44,18 +56,24 @@ __all__ = [
     "AsoFed",
     "Average",
     "BatchTable",
+    "CenteredClipping",
     "Clipped",
+    "Ctma",
     "DcAsgd",
     "Fadas",
     "FedDyn",
     "FedNova",
+    "GeometricMedian",
+    "Krum",
     "LastModels",
     "Mean",
     "Median",
     "ModelCache",
     "Momentum",
     "MovedSince",
+    "MultiKrum",
     "Noised",
+    "NormBounded",
     "Optimised",
     "Optimiser",
     "QFair",

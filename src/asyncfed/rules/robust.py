@@ -104,6 +104,8 @@ class Robust(Rule, Config, tag_field="kind", tag="robust"):
         self, memory: Arrays, params: np.ndarray, arrivals: Sequence[Arrival], merge: Merge, key: int
     ) -> tuple[np.ndarray, Arrays, dict[str, float]]:
         """The robust aggregate of the merge."""
+        from asyncfed.kernels.merging import mix  # loads numba
+
         if merge.combiner is not None:
             raise ConfigError(
                 f'strategy.rule cannot be used: the strategy merges by "{merge.combiner.name}", a rule of its own. '
@@ -120,7 +122,8 @@ class Robust(Rule, Config, tag_field="kind", tag="robust"):
         tickets = np.array([arrival.ticket for arrival in left])
         found, own = self.aggregator.aggregate(vectors, weights, without_prefix(memory, OWN), tickets)
         keep = merge.keep if merge.of == "delta" else merge.keep + total
-        merged = (keep * params + total * found.vector).astype(params.dtype)
+        merged = np.empty_like(params)
+        mix(params, keep, found.vector, total, merged)
         seen, filtered = self._judge(memory, found, left)
         return merged, {"seen": seen, "filtered": filtered, **with_prefix(own, OWN)}, _findings(found, left)
 
@@ -140,13 +143,17 @@ class Robust(Rule, Config, tag_field="kind", tag="robust"):
 def _stack(params: np.ndarray, arrivals: Sequence[Arrival], merge: Merge) -> tuple[np.ndarray, list[bool]]:
     """What is compared, one row for each arrival all of whose numbers are finite; and which those are."""
     from asyncfed.kernels.merging import subtract  # loads numba
+    from asyncfed.kernels.threads import merge_threads, run_split
 
-    sound: list[bool] = []
-    rows = np.empty((len(arrivals), params.size), params.dtype)
-    for arrival in arrivals:
-        origin = arrival.start if merge.of == "delta" else params
-        sound.append(bool(subtract(arrival.model, origin, rows[sum(sound)])))
-    return rows[: sum(sound)], sound
+    rows, sound = np.empty((len(arrivals), params.size), params.dtype), [False] * len(arrivals)
+
+    def run(first: int, last: int) -> None:
+        for place in range(first, last):
+            origin = arrivals[place].start if merge.of == "delta" else params
+            sound[place] = bool(subtract(arrivals[place].model, origin, rows[place]))
+
+    run_split(run, np.full(len(arrivals), params.size), merge_threads())
+    return rows if all(sound) else rows[sound], sound
 
 
 def _findings(found: Aggregate, arrivals: Sequence[Arrival]) -> dict[str, float]:

@@ -39,10 +39,19 @@ class Average(Memoryless, Config, tag_field="kind", tag="average"):
 
 
 def weighted_mean(vectors: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """`sum_i weights_i * vectors_i`, added in the order of the rows, in double precision; rows of no weight are left
-    out."""
-    total = np.zeros(vectors.shape[1])
-    for vector, weight in zip(vectors, weights.tolist(), strict=True):
-        if weight:
-            total += weight * vector.astype(np.float64)
-    return total.astype(vectors.dtype)
+    """`sum_i weights_i * vectors_i`, added in the order of the rows, in double precision."""
+    from asyncfed.kernels.distances import weighted_sum  # loads numba
+    from asyncfed.kernels.threads import merge_threads
+
+    return weighted_sum(vectors, weights, merge_threads()).astype(vectors.dtype, copy=False)
+
+
+def mean_of_kept(vectors: np.ndarray, weights: np.ndarray, kept: np.ndarray) -> np.ndarray:
+    """The weighted mean of those that are kept, to the last bit `weighted_mean` if all are; with equal weights, if they
+    have none at all."""
+    shares = np.where(kept, weights, 0.0)
+    if not kept.any() or (kept.all() and abs(shares.sum() - 1.0) < 1e-12):
+        return weighted_mean(vectors, shares)
+    if not shares.any():
+        shares = kept.astype(np.float64)
+    return weighted_mean(vectors, shares / shares.sum())

@@ -12,7 +12,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import kernel, live, million, simulator, table, w1, w2, w3
+from benchmarks import kernel, live, million, robust, simulator, table, w1, w2, w3
 from benchmarks.measure import machine
 from benchmarks.outcome import Line, Outcome
 
@@ -27,6 +27,7 @@ QUICK: dict[str, dict[str, Any]] = {
     "w3": {"updates": 500, "torch_updates": 200, "repeats": 3},
     "live": {"updates": 2_000, "repeats": 1},
     "million": {"sizes": (1_000, 1_000_000), "updates": 20_000, "repeats": 1},
+    "robust": {"repeats": 3},
     "table": {"repeats": 1},
 }
 
@@ -48,6 +49,7 @@ BENCHMARKS: dict[str, Callable[..., Outcome]] = {
     "w3": w3.measure,
     "live": live.measure,
     "million": million.measure,
+    "robust": robust.measure,
     "table": table.measure,
 }
 

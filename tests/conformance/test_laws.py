@@ -8,10 +8,21 @@ from copy import copy
 import numpy as np
 import pytest
 from tests.conformance.cases import CASES, make
+from tests.conformance.independent import aggregates
 from tests.conformance.live_run import play_live
 from tests.conformance.schedules import draw_world, record
 
 from asyncfed.engine.replay import replay
+from asyncfed.rules import (
+    Average,
+    CenteredClipping,
+    Ctma,
+    GeometricMedian,
+    Krum,
+    Median,
+    MultiKrum,
+    TrimmedMean,
+)
 from asyncfed.sim.simulation import Simulation
 from asyncfed.store.events import Event
 from asyncfed.store.journal import Journal
@@ -261,3 +272,30 @@ def test_simulated_live_resumed_and_replayed_it_is_the_same_run(name):
         live = play_live(recording)
         assert np.allclose(live.params, whole.state.params, rtol=1e-9, atol=1e-12)
         assert live.replayed.tobytes() == live.params.tobytes()
+
+
+AGGREGATORS = {
+    "average": (Average(), {}),
+    "median": (Median(), {}),
+    "trimmed_mean": (TrimmedMean(liars=2), {"liars": 2}),
+    "geometric_median": (GeometricMedian(iterations=3, tolerance=0.0), {"iterations": 3, "smoothing": 1e-6}),
+    "krum": (Krum(liars=2), {"liars": 2}),
+    "multi_krum": (MultiKrum(liars=2, keep=4), {"liars": 2, "keep": 4}),
+    "centered_clipping": (CenteredClipping(radius=1.5, iterations=3), {"radius": 1.5, "iterations": 3}),
+    "ctma": (Ctma(liars=3), {"liars": 3}),
+    "ctma by weight": (Ctma(share=0.3), {"share": 0.3}),
+}
+
+
+@pytest.mark.parametrize("name", AGGREGATORS)
+def test_robust_aggregates_are_the_independent_ones(name):
+    """On vectors of whole numbers, with many ties, and on others; with equal weights and unequal ones."""
+    aggregator, how = AGGREGATORS[name]
+    for seed in range(60):
+        chance = np.random.default_rng(seed)
+        count = int(chance.integers(7, 12))
+        vectors = chance.normal(size=(count, 3)) * 2 if seed % 2 else chance.integers(-2, 3, (count, 3)).astype(float)
+        weights = np.full(count, 1 / count) if seed % 3 == 0 else chance.dirichlet(np.ones(count))
+        made, _ = aggregator.aggregate(vectors, weights, aggregator.init(vectors[0]), np.arange(count))
+        expected = getattr(aggregates, name.split()[0])(vectors, weights, how)
+        assert made.vector == pytest.approx(expected, rel=1e-12, abs=1e-12), f"seed {seed}"

@@ -9,8 +9,25 @@ import asyncfed as af
 from asyncfed.core.errors import ConfigError
 from asyncfed.core.record import Config, replace
 from asyncfed.core.types import Combine, Merge, Work
-from asyncfed.rules import Aggregate, Arrival, Average, Clipped, Mean, Median, Momentum, Optimised, Robust, TrimmedMean
+from asyncfed.rules import (
+    Aggregate,
+    Arrival,
+    Average,
+    CenteredClipping,
+    Clipped,
+    Ctma,
+    GeometricMedian,
+    Mean,
+    Median,
+    Momentum,
+    MultiKrum,
+    Optimised,
+    Robust,
+    RuleRun,
+    TrimmedMean,
+)
 from asyncfed.strategies import FedAsync, FedAvg, FedBuff
+from asyncfed.testing import check_rule
 
 
 def arrival(ticket, change, weight=0.25, client=None, start=0.0):
@@ -65,6 +82,27 @@ def test_with_the_average_it_is_the_mean(of, keep, drawn):
     merged, _, _ = step(Robust(aggregator=Average()), arrivals, [3.0], keep=keep, of=of)
     plain, _, _ = step(Mean(), arrivals, [3.0], keep=keep, of=of)
     assert merged == pytest.approx(plain, rel=1e-13, abs=1e-13)
+
+
+@pytest.mark.parametrize("aggregator", [Median(), TrimmedMean(liars=1), Average()], ids=str)
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_range_of_coordinates_at_a_time_changes_no_bit(aggregator, threads, monkeypatch):
+    chance = np.random.default_rng(0)
+    arrivals = [arrival(i, chance.normal(size=1000), weight, start=i) for i, weight in enumerate([0.1, 0.3, 0.2, 0.3])]
+    params, whole = chance.normal(size=1000), []
+    for chunk in (1000, 300):
+        monkeypatch.setattr("asyncfed.rules.robust.CHUNK", chunk)
+        monkeypatch.setattr("asyncfed.rules.compared_changes.CHUNK", chunk)
+        monkeypatch.setattr("asyncfed.kernels.threads.SMALL", 1)
+        for of, keep in (("delta", 1.0), ("model", 0.1)):
+            run = RuleRun(Robust(aggregator=aggregator), params, 4, threads)
+            merge = Merge((0, 1, 2, 3), tuple(a.weight for a in arrivals), keep, of)
+            whole.append(run.step(params, arrivals, merge, 0)[0].tobytes())
+    assert whole[:2] == whole[2:]
+    arrivals[2].model[950] = np.nan
+    run = RuleRun(Robust(aggregator=aggregator), params, 4, threads)
+    merged, _ = run.step(params, arrivals, Merge((0, 1, 2, 3), (0.1, 0.3, 0.2, 0.3)), 0)
+    assert np.isfinite(merged).all()
 
 
 def test_too_few_leave_the_model_and_the_memory():
@@ -150,11 +188,27 @@ EXPERIMENT = af.Experiment(
 )
 
 
-@pytest.mark.parametrize("aggregator", [Median(), TrimmedMean(liars=1)], ids=["median", "trimmed_mean"])
-def test_runs_are_written_resumed_and_verified(aggregator, tmp_path):
+AGGREGATORS = {
+    "median": Median(),
+    "trimmed_mean": TrimmedMean(liars=1),
+    "geometric_median": GeometricMedian(),
+    "multi_krum": MultiKrum(liars=1),
+    "centered_clipping": CenteredClipping(),
+    "ctma": Ctma(),
+}
+
+
+@pytest.mark.parametrize("aggregator", AGGREGATORS.values(), ids=AGGREGATORS)
+def test_runs_are_written_and_verified_with_any_number_of_threads(aggregator, tmp_path, monkeypatch):
+    monkeypatch.setattr("asyncfed.kernels.threads.SMALL", 1)
     experiment = replace(EXPERIMENT, strategy=replace(EXPERIMENT.strategy, rule=Robust(aggregator=aggregator)))
     assert af.from_toml(af.to_toml(experiment)) == experiment
     whole = af.run(experiment, out=tmp_path / "run.sqlite", threads=1)
-    assert af.verify(tmp_path / "run.sqlite").ok
+    assert af.verify(tmp_path / "run.sqlite", threads=2).ok
     assert af.run(experiment, threads=2).sha256 == whole.sha256
     assert af.run(replace(experiment, strategy=replace(experiment.strategy, rule=Mean()))).sha256 != whole.sha256
+
+
+@pytest.mark.parametrize("aggregator", AGGREGATORS.values(), ids=AGGREGATORS)
+def test_it_passes_the_conformance_check(aggregator):
+    check_rule(Robust(aggregator=aggregator), merge_size=6)

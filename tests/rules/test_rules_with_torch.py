@@ -5,7 +5,7 @@ import pytest
 
 import asyncfed as af
 from asyncfed.core.types import Work
-from asyncfed.rules import CA2FL, DcAsgd, FedDyn, FedNova, Scaffold
+from asyncfed.rules import CA2FL, Ctma, DcAsgd, FedDyn, FedNova, Median, NormBounded, Robust, Scaffold
 from asyncfed.rules.fednova import count_gradients
 from asyncfed.store.schema import KIND_NAMES
 from asyncfed.strategies import ASOFed, FedAvg, FedBuff
@@ -116,3 +116,16 @@ def test_the_same_run_again_and_replayed(rule, tmp_path):
     run.journal.close()
     verification = af.verify(path, problem=problem)
     assert verification.ok, verification.lines
+
+
+@pytest.mark.parametrize("aggregator", [Median(), Ctma(liars=1)], ids=["median", "ctma"])
+def test_robust_rules_merge_modules_in_single_precision(aggregator, tmp_path):
+    chance = np.random.default_rng(0)
+    clients = [(chance.normal(size=(8, 3)).astype(np.float32), np.arange(8) % 2) for _ in range(5)]
+    problem = af.problems.torch_problem(lambda: nn.Linear(3, 2), nn.CrossEntropyLoss(), clients)
+    strategy = FedBuff(concurrency=5, buffer_size=4, rule=NormBounded(rule=Robust(aggregator=aggregator), needed=3))
+    experiment = af.Experiment(num_clients=5, strategy=strategy, budget=af.Budget(updates=24))
+    run = af.run(experiment, problem=problem, out=tmp_path / "run.sqlite", threads=1)
+    assert run.params.dtype == np.float32
+    assert np.isfinite(run.params).all()
+    assert af.verify(tmp_path / "run.sqlite", problem=problem).ok

@@ -7,10 +7,8 @@ with something else their waiting threads spin (a call of 0.2 ms was seen to tak
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import contextmanager
-from contextvars import ContextVar
 from itertools import pairwise
 from threading import Thread, current_thread
 from typing import Any
@@ -22,23 +20,6 @@ from asyncfed.core.errors import ConfigError
 
 SMALL = 2_500_000
 """Multiply-adds (about 1 ms) below which waking another thread costs more than it saves."""
-
-_merge_threads: ContextVar[int] = ContextVar("merge_threads", default=1)
-
-
-@contextmanager
-def merging_with(threads: int) -> Iterator[None]:
-    """Let rules use so many threads meanwhile: their `step` has no argument for what changes no result."""
-    before = _merge_threads.set(threads)
-    try:
-        yield
-    finally:
-        _merge_threads.reset(before)
-
-
-def merge_threads() -> int:
-    """How many threads a rule may use for a merge: 1, unless a run says otherwise."""
-    return _merge_threads.get()
 
 
 class ThreadGroup:

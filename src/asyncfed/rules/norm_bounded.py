@@ -12,13 +12,14 @@ bound, which one liar sets.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import isfinite
+from math import isfinite, sqrt
 
 import numpy as np
 
 from asyncfed.core.errors import ConfigError
 from asyncfed.core.record import Config
 from asyncfed.core.types import Merge
+from asyncfed.kernels.merge_workspace import merge_threads
 from asyncfed.registry import register
 from asyncfed.rules.mean import Mean
 from asyncfed.rules.protocol import Arrays, Arrival, ServerRule
@@ -82,7 +83,7 @@ class NormBounded(WrappingRule, Config, tag_field="kind", tag="norm_bounded"):
     ) -> tuple[np.ndarray, Arrays, dict[str, float]]:
         """The wrapped rule's, from shortened arrivals."""
         recent = RecentNumbers(memory, "norms")
-        norms = [l2_norm(arrival.change) for arrival in arrivals]
+        norms = [_norm(arrival) for arrival in arrivals]
         lengths = [norm for norm in norms if 0 < norm < np.inf]
         known = np.concatenate([recent.known(), lengths])
         if known.size < self.needed:
@@ -94,6 +95,14 @@ class NormBounded(WrappingRule, Config, tag_field="kind", tag="norm_bounded"):
         merged, wrapped, info = self.rule.step(without_prefix(memory), params, within, merge, key)
         kept = {name: memory[name] for name in RecentNumbers.init("norms", 1)}
         return merged, {**kept, **with_prefix(wrapped)}, {**info, **_findings(arrivals, norms, bound)}
+
+
+def _norm(arrival: Arrival) -> float:
+    """The norm of the change, without making it where its square is no extreme number."""
+    from asyncfed.kernels.distances import squared_distances  # loads numba
+
+    square = float(squared_distances(arrival.model[None], arrival.start, merge_threads())[0])
+    return sqrt(square) if 1e-280 < square < np.inf else l2_norm(arrival.change)
 
 
 def _shorten(arrival: Arrival, norm: float, bound: float) -> Arrival:

@@ -21,7 +21,8 @@ from asyncfed.core.record import Config
 from asyncfed.core.types import Merge
 from asyncfed.registry import register
 from asyncfed.rules.aggregators.median import Median
-from asyncfed.rules.aggregators.protocol import Aggregate, Aggregator
+from asyncfed.rules.aggregators.protocol import Aggregate, Aggregator, CoordinateWise
+from asyncfed.rules.compared_changes import CHUNK, aggregate_by_chunks, stack_changes
 from asyncfed.rules.protocol import Arrays, Arrival, Probe, Rule
 from asyncfed.rules.wrapping import with_prefix, without_prefix
 
@@ -113,19 +114,30 @@ class Robust(Rule, Config, tag_field="kind", tag="robust"):
             )
         if min(arrival.weight for arrival in arrivals) < 0:
             raise ConfigError(f"strategy.rule needs weights of 0 or more, but a merge has {merge.weights}.")
-        vectors, sound = _stack(params, arrivals, merge)
-        left = [arrival for arrival, is_sound in zip(arrivals, sound, strict=True) if is_sound]
-        total = sum(arrival.weight for arrival in left)
-        if not self._is_enough(len(left)) or total == 0:
+        found, own, left = self._aggregate(without_prefix(memory, OWN), params, arrivals, merge)
+        if found is None:
             return params, memory, {"too_few": len(left)}
-        weights = np.array([arrival.weight for arrival in left]) / total
-        tickets = np.array([arrival.ticket for arrival in left])
-        found, own = self.aggregator.aggregate(vectors, weights, without_prefix(memory, OWN), tickets)
+        total = _total(left)
         keep = merge.keep if merge.of == "delta" else merge.keep + total
         merged = np.empty_like(params)
         mix(params, keep, found.vector, total, merged)
         seen, filtered = self._judge(memory, found, left)
         return merged, {"seen": seen, "filtered": filtered, **with_prefix(own, OWN)}, _findings(found, left)
+
+    def _aggregate(
+        self, memory: Arrays, params: np.ndarray, arrivals: Sequence[Arrival], merge: Merge
+    ) -> tuple[Aggregate | None, Arrays, Sequence[Arrival]]:
+        """The aggregate, None if too few are left; the aggregator's memory; and the arrivals that are left."""
+        if isinstance(self.aggregator, CoordinateWise) and params.size > CHUNK and self._is_enough(len(arrivals)):
+            vector = aggregate_by_chunks(self.aggregator, params, arrivals, merge, _shares(arrivals))
+            if vector is not None:
+                return Aggregate(vector), memory, arrivals
+        vectors, left = stack_changes(params, arrivals, merge)
+        if not self._is_enough(len(left)) or _total(left) == 0:
+            return None, memory, left
+        tickets = np.array([arrival.ticket for arrival in left])
+        found, memory = self.aggregator.aggregate(vectors, _shares(left), memory, tickets)
+        return found, memory, left
 
     def _judge(self, memory: Arrays, found: Aggregate, arrivals: Sequence[Arrival]) -> tuple[np.ndarray, np.ndarray]:
         seen, filtered = memory["seen"], memory["filtered"]
@@ -140,20 +152,14 @@ class Robust(Rule, Config, tag_field="kind", tag="robust"):
         return seen, filtered
 
 
-def _stack(params: np.ndarray, arrivals: Sequence[Arrival], merge: Merge) -> tuple[np.ndarray, list[bool]]:
-    """What is compared, one row for each arrival all of whose numbers are finite; and which those are."""
-    from asyncfed.kernels.merging import subtract  # loads numba
-    from asyncfed.kernels.threads import merge_threads, run_split
+def _total(arrivals: Sequence[Arrival]) -> float:
+    return sum(arrival.weight for arrival in arrivals)
 
-    rows, sound = np.empty((len(arrivals), params.size), params.dtype), [False] * len(arrivals)
 
-    def run(first: int, last: int) -> None:
-        for place in range(first, last):
-            origin = arrivals[place].start if merge.of == "delta" else params
-            sound[place] = bool(subtract(arrivals[place].model, origin, rows[place]))
-
-    run_split(run, np.full(len(arrivals), params.size), merge_threads())
-    return rows if all(sound) else rows[sound], sound
+def _shares(arrivals: Sequence[Arrival]) -> np.ndarray:
+    """What each counts of the whole; all the same if they count nothing."""
+    weights = np.array([arrival.weight for arrival in arrivals])
+    return weights / _total(arrivals) if weights.any() else np.full(len(arrivals), 1.0 / len(arrivals))
 
 
 def _findings(found: Aggregate, arrivals: Sequence[Arrival]) -> dict[str, float]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from asyncfed.core.types import Merge
-from asyncfed.kernels.threads import merging_with
+from asyncfed.kernels.merge_workspace import MergeWorkspace, merging_in
 from asyncfed.rules.protocol import NOTHING, Arrays, Arrival, Probe, ServerRule
 
 PREFIX = "rule/"
@@ -24,7 +24,7 @@ class RuleRun:
     """
 
     def __init__(self, rule: ServerRule, params: np.ndarray, num_clients: int, threads: int = 1) -> None:
-        self.rule, self._threads = rule, threads
+        self.rule, self._workspace = rule, MergeWorkspace(threads)
         self.memory: Arrays = rule.init(params, num_clients)
         self._sent: dict[int, Arrays] = {}
 
@@ -51,7 +51,7 @@ class RuleRun:
         self, params: np.ndarray, arrivals: Sequence[Arrival], merge: Merge, key: int
     ) -> tuple[np.ndarray, dict[str, float]]:
         """The next model, and numbers for the journal."""
-        with merging_with(self._threads):
+        with merging_in(self._workspace):
             merged, self.memory, info = self.rule.step(self.memory, params, arrivals, merge, key)
         return merged, info
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 
 from asyncfed.core.record import Config
@@ -22,6 +24,11 @@ class Average(Memoryless, Config, tag_field="kind", tag="average"):
     0
     """
 
+    @property
+    def by_coordinate(self) -> Literal[True]:
+        """Coordinates do not depend on each other."""
+        return True
+
     def tolerates(self, count: int) -> int:
         """Nobody."""
         return 0
@@ -41,7 +48,7 @@ class Average(Memoryless, Config, tag_field="kind", tag="average"):
 def weighted_mean(vectors: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """`sum_i weights_i * vectors_i`, added in the order of the rows, in double precision."""
     from asyncfed.kernels.distances import weighted_sum  # loads numba
-    from asyncfed.kernels.threads import merge_threads
+    from asyncfed.kernels.merge_workspace import merge_threads
 
     return weighted_sum(vectors, weights, merge_threads()).astype(vectors.dtype, copy=False)
 

@@ -65,7 +65,7 @@ class CenteredClipping(Config, tag_field="kind", tag="centered_clipping"):
     ) -> tuple[Aggregate, Arrays]:
         """v after its moves."""
         from asyncfed.kernels.distances import squared_distances, weighted_sum  # loads numba
-        from asyncfed.kernels.threads import merge_threads
+        from asyncfed.kernels.merge_workspace import merge_threads
 
         threads = merge_threads()
         rows, shares, order = by_id(vectors, weights, ids)

@@ -78,7 +78,7 @@ class Ctma(Config, tag_field="kind", tag="ctma"):
     ) -> tuple[Aggregate, Arrays]:
         """The mean of those near the anchor's aggregate."""
         from asyncfed.kernels.distances import squared_distances  # loads numba
-        from asyncfed.kernels.threads import merge_threads
+        from asyncfed.kernels.merge_workspace import merge_threads
 
         rows, shares, order = by_id(vectors, weights, ids)
         anchor, memory = self.anchor.aggregate(rows, shares, memory, np.arange(len(rows)))

@@ -63,7 +63,7 @@ class GeometricMedian(Memoryless, Config, tag_field="kind", tag="geometric_media
     ) -> tuple[Aggregate, Arrays]:
         """Weiszfeld's point."""
         from asyncfed.kernels.distances import squared_distances, weighted_sum  # loads numba
-        from asyncfed.kernels.threads import merge_threads
+        from asyncfed.kernels.merge_workspace import merge_threads
 
         threads = merge_threads()
         rows, shares, _ = by_id(vectors, weights, ids)

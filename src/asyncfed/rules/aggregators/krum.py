@@ -48,7 +48,7 @@ class Neighbourly(Memoryless, Config):
     def scores(self, rows: np.ndarray) -> np.ndarray:
         """The sum of the squared distances of each to its k - f - 2 nearest neighbours."""
         from asyncfed.kernels.distances import pairwise_squared_distances  # loads numba
-        from asyncfed.kernels.threads import merge_threads
+        from asyncfed.kernels.merge_workspace import merge_threads
 
         squares = pairwise_squared_distances(rows, merge_threads())
         np.fill_diagonal(squares, np.inf)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 
 from asyncfed.core.record import UNSET, Config, UnsetType
@@ -47,6 +49,11 @@ class Median(Memoryless, Config, tag_field="kind", tag="median"):
     def __post_init__(self) -> None:
         check_liars("median", self.liars)
 
+    @property
+    def by_coordinate(self) -> Literal[True]:
+        """Coordinates do not depend on each other."""
+        return True
+
     def tolerates(self, count: int) -> int:
         """Fewer than half."""
         return (count - 1) // 2
@@ -65,8 +72,8 @@ class Median(Memoryless, Config, tag_field="kind", tag="median"):
 
 def coordinate_median(vectors: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """The (weighted) median of each coordinate."""
+    from asyncfed.kernels.merge_workspace import merge_threads
     from asyncfed.kernels.order_statistics import trimmed_mean, weighted_median  # loads numba
-    from asyncfed.kernels.threads import merge_threads
 
     if are_equal(weights):
         return trimmed_mean(vectors, (len(vectors) - 1) // 2, merge_threads())

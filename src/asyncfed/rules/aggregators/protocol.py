@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import Literal, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -37,7 +37,8 @@ class Aggregator(Protocol):
     | `init(like)` | the memory before the first: named arrays; `like` is a vector of the size and dtype to come |
     | `aggregate(vectors, weights, memory, ids)` | the aggregate, and the memory after it |
 
-    `vectors` is (k, p) and may not be changed; `weights` are 0 or more and sum to 1; `ids` are k whole numbers that
+    `vectors` is (k, p), may not be changed, and holds other numbers after the call: copy what is to be remembered.
+    `weights` are 0 or more and sum to 1; `ids` are k whole numbers that
     differ, and decide ties, the smaller one first. They are tickets in a merge, where one client may have several, and
     clients where there is one vector of each. The same vectors with the same weights and ids give the same bits, in
     whatever order they come. Numbers are finite. `check` is the caller's to call, before the first.
@@ -49,6 +50,15 @@ class Aggregator(Protocol):
     def aggregate(
         self, vectors: np.ndarray, weights: np.ndarray, memory: Arrays, ids: np.ndarray
     ) -> tuple[Aggregate, Arrays]: ...
+
+
+@runtime_checkable
+class CoordinateWise(Aggregator, Protocol):
+    """An aggregator each of whose coordinates depends on that coordinate of the vectors alone, that judges nobody and
+    remembers nothing: it may be asked for a range of coordinates at a time."""
+
+    @property
+    def by_coordinate(self) -> Literal[True]: ...
 
 
 declare_part("aggregator", Aggregator)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 
 from asyncfed.core.record import UNSET, Config, UnsetType
@@ -43,6 +45,11 @@ class TrimmedMean(Memoryless, Config, tag_field="kind", tag="trimmed_mean"):
     def __post_init__(self) -> None:
         check_liars("trimmed_mean", self.liars)
 
+    @property
+    def by_coordinate(self) -> Literal[True]:
+        """Coordinates do not depend on each other."""
+        return True
+
     def tolerates(self, count: int) -> int:
         """f."""
         return min(assumed_liars(self.liars, count, (count - 1) // 2), (count - 1) // 2)
@@ -56,8 +63,8 @@ class TrimmedMean(Memoryless, Config, tag_field="kind", tag="trimmed_mean"):
         self, vectors: np.ndarray, weights: np.ndarray, memory: Arrays, ids: np.ndarray
     ) -> tuple[Aggregate, Arrays]:
         """The mean of what is left of each coordinate."""
+        from asyncfed.kernels.merge_workspace import merge_threads
         from asyncfed.kernels.order_statistics import trimmed_mean, weighted_trimmed_mean  # loads numba
-        from asyncfed.kernels.threads import merge_threads
 
         vectors, weights, _ = by_id(vectors, weights, ids)
         trimmed = self.tolerates(len(vectors))

@@ -1,0 +1,67 @@
+"""The changes of a merge side by side, for an aggregator: all of them at once, or a range of coordinates at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from asyncfed.core.types import Merge
+from asyncfed.kernels.merge_workspace import merge_threads, merge_workspace
+from asyncfed.rules.aggregators.protocol import CoordinateWise
+from asyncfed.rules.protocol import Arrival
+
+CHUNK = 32_768
+"""Coordinates in a range: those of ten updates then stay in the cache from being made to being compared."""
+
+
+def stack_changes(
+    params: np.ndarray, arrivals: Sequence[Arrival], merge: Merge
+) -> tuple[np.ndarray, Sequence[Arrival]]:
+    """One row for each arrival all of whose numbers are finite: its change, or its model less the present one; and the
+    arrivals that have a row. The rows are valid until the next merge."""
+    from asyncfed.kernels.merging import subtract  # loads numba
+    from asyncfed.kernels.threads import run_split
+
+    workspace, origins = merge_workspace(), _origins(params, arrivals, merge)
+    rows, sound = workspace.room((len(arrivals), params.size), params.dtype), [False] * len(arrivals)
+
+    def run(first: int, last: int) -> None:
+        for place in range(first, last):
+            sound[place] = bool(subtract(arrivals[place].model, origins[place], rows[place]))
+
+    run_split(run, np.full(len(arrivals), params.size), workspace.threads)
+    if all(sound):
+        return rows, arrivals
+    return rows[sound], [arrival for arrival, is_sound in zip(arrivals, sound, strict=True) if is_sound]
+
+
+def aggregate_by_chunks(
+    aggregator: CoordinateWise, params: np.ndarray, arrivals: Sequence[Arrival], merge: Merge, weights: np.ndarray
+) -> np.ndarray | None:
+    """The aggregate of the rows of `stack_changes`, to the last bit, but nothing as large as all of them is written and
+    read again. None if there is a number that is not finite."""
+    from asyncfed.kernels.merging import subtract  # loads numba
+    from asyncfed.kernels.threads import run_split
+
+    count, size, origins = len(arrivals), params.size, _origins(params, arrivals, merge)
+    tickets = np.array([arrival.ticket for arrival in arrivals])
+    vector, endless = np.empty_like(params), []
+
+    def run(first: int, last: int) -> None:
+        room = np.empty(count * CHUNK, params.dtype)
+        for begin in range(first * CHUNK, min(size, last * CHUNK), CHUNK):
+            here = slice(begin, min(size, begin + CHUNK))
+            rows = room[: count * (here.stop - begin)].reshape(count, -1)
+            for place, arrival in enumerate(arrivals):
+                if not subtract(arrival.model[here], origins[place][here], rows[place]):
+                    endless.append(place)
+                    return
+            vector[here] = aggregator.aggregate(rows, weights, {}, tickets)[0].vector
+
+    run_split(run, np.full(-(-size // CHUNK), CHUNK * count * 4), merge_threads())
+    return None if endless else vector
+
+
+def _origins(params: np.ndarray, arrivals: Sequence[Arrival], merge: Merge) -> list[np.ndarray]:
+    return [arrival.start if merge.of == "delta" else params for arrival in arrivals]

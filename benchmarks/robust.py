@@ -45,8 +45,8 @@ WITH_GOAL = ("median", "trimmed mean")
 def measure(num_params: int = 1_000_000, buffer_size: int = 10, repeats: int = 15) -> Outcome:
     """The least time of a merge by each rule; updates of equal weight, and of weights that follow their staleness.
 
-    Judged by CPU time, all threads together, since the mean uses one thread and the others all cores: on a quiet machine
-    their ratio on the wall is smaller.
+    Judged by CPU time, all threads together, since the mean uses one thread and the others all cores: on a quiet
+    machine their ratio on the wall is smaller.
     """
     chance = np.random.default_rng(0)
     params = chance.normal(size=num_params)

@@ -24,6 +24,7 @@ from tests.conformance.independent import (
 )
 
 from asyncfed.core.record import replace
+from asyncfed.rules.aggregators import Median, TrimmedMean
 from asyncfed.strategies import (
     ConstantRate,
     DelayAware,
@@ -162,6 +163,25 @@ def _fedat(rng: np.random.Generator, world: Any) -> dict[str, Any]:
         "tiers": tiers,
         "cohort_size": int(rng.integers(1, world.num_clients // tiers + 1)),
         "weighting": one_of(rng, "samples", "equal"),
+    }
+
+
+def _basgd(rng: np.random.Generator, world: Any) -> dict[str, Any]:
+    buckets = int(rng.integers(1, world.num_clients + 1))
+    most = (buckets - 1) // 2
+    return {
+        "buckets": buckets,
+        "aggregator": one_of(rng, Median(liars=most), TrimmedMean(liars=int(rng.integers(most + 1)))),
+        "server_lr": float(rng.uniform(0.1, 1)),
+    }
+
+
+def _kardam(rng: np.random.Generator, world: Any) -> dict[str, Any]:
+    return {
+        "liars": int(rng.integers(0, (world.num_clients - 1) // 3 + 1)),
+        "damping": float(rng.uniform(0, 0.5)),
+        "server_lr": float(rng.uniform(0.1, 1)),
+        "escape": bool(rng.integers(2)),
     }
 
 
@@ -419,6 +439,17 @@ CASES: dict[str, Case] = {
             "distance_factor": float(rng.uniform(0.5, 4)),
             "refresh": int(rng.integers(1, 4)),
             "trusted_client": int(rng.integers(w.num_clients)),
+        },
+    ),
+    "basgd": Case(robust.basgd, _basgd),
+    "kardam": Case(robust.kardam, _kardam),
+    "kardam_code": Case(robust.kardam, _kardam),
+    "robust_momentum": Case(
+        robust.robust_momentum,
+        lambda rng, w: {
+            "server_lr": float(rng.uniform(0.1, 1)),
+            "rule.momentum": float(rng.uniform(0, 0.95)),
+            "rule.by_count": bool(rng.integers(2)),
         },
     ),
     "zeno": Case(

@@ -17,6 +17,7 @@ from asyncfed.rules.aggregators import (
 from asyncfed.rules.amsgrad import Amsgrad
 from asyncfed.rules.aso_fed import AsoFed
 from asyncfed.rules.batch_table import BatchTable
+from asyncfed.rules.bucket_aggregate import BucketAggregate
 from asyncfed.rules.ca2fl import CA2FL
 from asyncfed.rules.clipped import Clipped
 from asyncfed.rules.dc_asgd import DcAsgd
@@ -24,6 +25,9 @@ from asyncfed.rules.fadas import Fadas
 from asyncfed.rules.feddyn import FedDyn
 from asyncfed.rules.fednova import FedNova
 from asyncfed.rules.last_models import LastModels
+from asyncfed.rules.latest_models import LatestModels
+from asyncfed.rules.latest_momenta import LatestMomenta
+from asyncfed.rules.lipschitz_coefficients import LipschitzCoefficients
 from asyncfed.rules.mean import Mean
 from asyncfed.rules.model_cache import ModelCache
 from asyncfed.rules.momentum import Momentum
@@ -56,6 +60,7 @@ __all__ = [
     "AsoFed",
     "Average",
     "BatchTable",
+    "BucketAggregate",
     "CenteredClipping",
     "Clipped",
     "Ctma",
@@ -66,6 +71,9 @@ __all__ = [
     "GeometricMedian",
     "Krum",
     "LastModels",
+    "LatestModels",
+    "LatestMomenta",
+    "LipschitzCoefficients",
     "Mean",
     "Median",
     "ModelCache",

@@ -90,6 +90,12 @@ class ClientTable:
         row = row_of[client] if client < row_of.size else UNKNOWN
         return rows[row] if row >= 0 else np.zeros(rows.shape[1], rows.dtype)
 
+    def rows(self) -> tuple[np.ndarray, np.ndarray]:
+        """The clients that have a row, in order of number, and their vectors, a new array (m, p)."""
+        row_of = self._memory[self._row_of]
+        clients = np.flatnonzero(row_of >= 0)
+        return clients, self._memory[self._rows][row_of[clients]]
+
     def put(self, client: int, vector: np.ndarray) -> None:
         """This is the client's vector from now on; it is copied."""
         stored, total = self._own_row(client), self.sum()

@@ -6,7 +6,20 @@ import numpy as np
 import pytest
 
 import asyncfed as af
-from asyncfed.attacks import Liars, LyingProblem, Scaling, SignFlip, liars_of, with_liars, without_liars
+from asyncfed.attacks import (
+    InnerProduct,
+    LabelFlip,
+    Liars,
+    LittleIsEnough,
+    LyingProblem,
+    Mimic,
+    Scaling,
+    SignFlip,
+    liars_of,
+    lying_node,
+    with_liars,
+    without_liars,
+)
 from asyncfed.core.random import draw_key, purpose_key
 from asyncfed.core.types import Work
 from asyncfed.errors import ConfigError
@@ -170,3 +183,18 @@ def test_a_view_cannot_be_written_to(honest):
     problem = with_liars(honest, Liars(attack=Writes(), clients=(1,)), seed=0)
     with pytest.raises(ValueError, match="read-only"):
         problem.local_train(honest.init(0), 1, WORK, 5)
+
+
+@pytest.mark.parametrize("attack", [SignFlip(), InnerProduct(), LabelFlip()])
+def test_a_node_that_lies_by_itself_does_so_with_its_own_data_alone(honest, attack):
+    node = pickle.loads(pickle.dumps(lying_node(honest, 2, attack, 0, "zeros")))
+    alone = with_liars(honest, Liars(attack=attack, clients=(2,)), seed=0)
+    jobs = jobs_for(honest, [2])
+    assert set(node.shards) == {2}
+    assert np.array_equal(node.train(jobs.starts[0], WORK, jobs.keys[0]), alone.local_train_many(jobs)[0])
+
+
+@pytest.mark.parametrize("attack", [LittleIsEnough(), Mimic(knowledge="all")])
+def test_a_node_cannot_lie_with_data_of_others(honest, attack):
+    with pytest.raises(ConfigError, match="a node has its own alone"):
+        lying_node(honest, 2, attack, 0, "zeros")

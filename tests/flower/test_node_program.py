@@ -5,6 +5,7 @@ import pytest
 from flwr.app import Context, Message, RecordDict
 
 import asyncfed as af
+from asyncfed.attacks import SignFlip
 from asyncfed.core.errors import ConfigError, DataError
 from asyncfed.core.types import Work
 from asyncfed.flower.messages import pack_message, unpack_introduction, unpack_message
@@ -94,3 +95,17 @@ def test_of_an_exception_in_its_own_code_a_node_sends_the_class_alone(experiment
         ask(make_client_app(experiment, load), kind, content, **{"partition-id": 1})
     assert str(failure.value) == "ValueError"
     assert str(failure.value.__cause__) == SECRET
+
+
+@pytest.mark.parametrize("load", [None, lambda client, node: (np.eye(6, 10), np.arange(6.0))])
+def test_a_node_with_an_attack_lies(experiment, load):
+    params = np.zeros(load_problem(experiment, 2, {}, load).num_params)
+
+    def answer(**how):
+        app = make_client_app(experiment, load, **how)
+        reply = ask(app, "train", pack_message(TASK, {"model": params}), **{"partition-id": 2})
+        return unpack_message(reply.content, Result, 2**20)[1]["model"]
+
+    honest, lie = answer(), answer(attack=SignFlip(scale=10.0))
+    assert np.abs(honest).max() > 0
+    assert np.array_equal(lie, -10.0 * honest)

@@ -94,9 +94,10 @@ class Run(RecordedRun):
             ConfigError: the run has no validation rows.
         """
         from asyncfed.analysis.personalization import PersonalizedClients, personalize
+        from asyncfed.attacks import without_liars
         from asyncfed.problems.protocol import as_scoring_problem
 
-        found = personalize(self.experiment, as_scoring_problem(self.problem), self.params)
+        found = personalize(self.experiment, as_scoring_problem(without_liars(self.problem)), self.params)
         return PersonalizedClients(found.models, found.steps, self._measure_clients(found))
 
     def table_model(self, personalize: bool = False) -> TableModel:
@@ -120,11 +121,12 @@ class Run(RecordedRun):
 
     def _measure_clients(self, personal: PersonalModels | None) -> DrawableClientTable:
         from asyncfed.analysis.client_outcomes import measure_clients
+        from asyncfed.attacks import without_liars
         from asyncfed.report.figures.client_figure import DrawableClientTable
 
         table = measure_clients(
             self.experiment,
-            self.problem,
+            without_liars(self.problem),
             self.params,
             self.participation(),
             self.journal.event_rows(),

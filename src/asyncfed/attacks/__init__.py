@@ -10,7 +10,7 @@ from asyncfed.attacks.inner_product import InnerProduct
 from asyncfed.attacks.label_flip import LabelFlip
 from asyncfed.attacks.liars import Liars
 from asyncfed.attacks.little_is_enough import LittleIsEnough
-from asyncfed.attacks.lying_problem import LyingProblem, liars_of, with_liars, without_liars
+from asyncfed.attacks.lying_problem import LyingProblem, liars_of, lying_node, with_liars, without_liars
 from asyncfed.attacks.lying_shard import LyingShard
 from asyncfed.attacks.mimic import Mimic
 from asyncfed.attacks.protocol import Attack, LiarView, Lying, Targets
@@ -45,6 +45,7 @@ __all__ = [
     "ZeroUpdate",
     "hold_back",
     "liars_of",
+    "lying_node",
     "with_liars",
     "without_liars",
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache, cached_property
 from hashlib import sha256
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ from asyncfed.attacks.coalition import Coalition
 from asyncfed.attacks.liars import Liars
 from asyncfed.attacks.lying_rows import honest_problem, poisoned_problem, targets_of, trigger_problem
 from asyncfed.attacks.lying_shard import LyingShard
+from asyncfed.attacks.protocol import Attack
 from asyncfed.core.errors import ConfigError
 from asyncfed.core.record import to_json
 from asyncfed.core.types import Work
@@ -27,6 +28,7 @@ from asyncfed.problems.protocol import (
     Problem,
     ScoresClients,
     ShardedProblem,
+    as_sharded_problem,
 )
 from asyncfed.problems.row_losses import MeasuresClientRows, MeasuresRows, RowLosses
 
@@ -68,7 +70,37 @@ def liars_of(problem: Problem) -> Coalition | None:
 
 def without_liars(problem: Problem) -> Problem:
     """The problem with honest clients only in place of liars."""
-    return problem.inner if isinstance(problem, LyingProblem) else problem
+    while liars_of(problem) is not None:
+        problem = cast(LyingProblem, problem).inner  # of workers, the problem with liars
+    return problem
+
+
+def lying_node(problem: ShardedProblem, client: int, attack: Attack, seed: int, how: Initialisation) -> LyingShard:
+    """The part of one client that lies by itself, with its own data and no other's: a node of a real federation.
+
+    Args:
+        problem: what is learnt, with this client's rows.
+        client: its number in the problem.
+        attack: how it lies.
+        seed: the run's.
+        how: how the run's first model is made.
+
+    Raises:
+        ConfigError: the attack needs other liars, or other clients' data, or cannot be used on this problem.
+    """
+    if attack.least_liars > 1 or attack.knows == "all":
+        raise ConfigError(
+            f"attack: {type(attack).__name__} needs the data of other clients, and a node has its own alone. Take an "
+            "attack that can do with those."
+        )
+    attack.check(targets_of(problem))
+    described = Liars(attack=attack, clients=(client,))
+    coalition = Coalition(described, seed, problem.num_clients, problem.init(seed, how=how), (client,))
+    poisoned = None
+    if attack.poisons_rows:
+        made = poisoned_problem(problem, attack, (client,), coalition.secret)
+        poisoned = as_sharded_problem(made).shard(0)
+    return LyingShard(client, {client: problem.shard(client)}, coalition, poisoned)
 
 
 def _rebuild(problem: Problem, coalition: Coalition) -> LyingProblem:
@@ -328,7 +360,7 @@ class _WithShards(LyingProblem):
             )
         others = self.coalition.members if self.attack.knows == "coalition" else ()
         shards = {other: own if other == client else self.inner.shard(other) for other in {client, *others}}
-        poisoned = self._poisoned.shard(self._place[client]) if self.attack.poisons_rows else None  # type: ignore[attr-defined]
+        poisoned = as_sharded_problem(self._poisoned).shard(self._place[client]) if self.attack.poisons_rows else None
         return LyingShard(client, shards, self.coalition, poisoned)
 
 

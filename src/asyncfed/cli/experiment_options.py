@@ -89,6 +89,16 @@ class ExperimentOptions:
             help='Learning rate: a number, or "theory" for one a theorem that applies allows.', show_default=OWN
         ),
     ] = None
+    attack: Annotated[
+        str | None,
+        typer.Option(
+            help="Some clients lie: how, with its own settings; `asyncfed list attacks`.", show_default="nobody lies"
+        ),
+    ] = None
+    liars: Annotated[
+        str | None,
+        typer.Option(help="Who lies: a share of the clients (0.3) or a number of them (3).", show_default="0.3"),
+    ] = None
     settings: Annotated[
         list[str] | None, typer.Option("--set", help="Any other key: --set strategy.max_staleness=3")
     ] = None
@@ -113,6 +123,7 @@ class ExperimentOptions:
             if table is not None:
                 unchanged, data, problem = self._table(table)
                 chosen = self._change(unchanged, is_table=True)
+                problem = chosen.attacked(problem)
             else:
                 chosen = self._change(self._preset())
                 data = chosen.prepare_data()
@@ -180,6 +191,8 @@ class ExperimentOptions:
         if self.delays is not None:
             named = delays_named(self.delays)
             chosen = replace(chosen, delays=table_delays(chosen.strategy.work, named) if is_table else named)
+        if self.attack is not None or self.liars is not None:
+            chosen = changed(chosen, {"attack": _liars_named(self.attack, self.liars, chosen)})
         return changed(chosen, changes) if changes else chosen
 
     def _preset(self) -> Experiment:
@@ -288,6 +301,35 @@ def parse_setting(text: str) -> tuple[str, Any]:
         raise ConfigError(f"--set {key[:60]} has a value that is nested more deeply than TOML can be read.") from None
     except ValueError:
         return key.strip(), value.strip()
+
+
+def _liars_named(attack: str | None, liars: str | None, chosen: Experiment) -> dict[str, Any]:
+    """The liars that --attack and --liars describe; what is left out of them is the experiment's, or 0.3."""
+    from asyncfed.core.record import UNSET, to_plain
+
+    plain: dict[str, Any] = {} if chosen.attack is UNSET else dict(to_plain(chosen.attack))
+    if attack is not None:
+        from asyncfed.registry import find
+
+        find("attack", attack)  # names the nearest if there is none
+        plain["attack"] = {"kind": attack}
+    elif not plain:
+        raise ConfigError(f"--liars is {liars}, but nobody says how they lie. Give --attack, say sign_flip.")
+    if liars is not None or not plain.keys() & {"share", "count", "clients"}:
+        plain = {"attack": plain["attack"], **_who_lies(liars or "0.3")}
+    return plain
+
+
+def _who_lies(text: str) -> dict[str, float | int]:
+    """A share of the clients, or a number of them.
+
+    >>> _who_lies("0.3"), _who_lies("3")
+    ({'share': 0.3}, {'count': 3})
+    """
+    try:
+        return {"count": int(text)} if text.strip().isdigit() else {"share": float(text)}
+    except ValueError:
+        raise ConfigError(f'--liars is "{text}"; it must be a share such as 0.3, or a number of clients.') from None
 
 
 def _with_rate(chosen: Experiment, lr: str, problem: Problem | None = None) -> Experiment:

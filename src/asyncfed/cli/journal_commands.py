@@ -116,6 +116,7 @@ def report(
 
 def _describe_run(file: Path) -> RunDescription:
     """A run with how different its clients' data are, if the file says which data they were; prepared once."""
+    from asyncfed.analysis.liar_influence import liar_influence
     from asyncfed.api import load
     from asyncfed.experiment import to_toml
     from asyncfed.report.page.run_page import RunDescription
@@ -129,7 +130,10 @@ def _describe_run(file: Path) -> RunDescription:
         heterogeneity = experiment.measure_heterogeneity(data.clients).verdict
     else:
         heterogeneity = "a problem of your own, which the file does not hold"
-    return RunDescription(recorded, to_toml(experiment), heterogeneity, recorded.sha256, recorded.known_clients)
+    return RunDescription(
+        *(recorded, to_toml(experiment), heterogeneity, recorded.sha256, recorded.known_clients),
+        liars=liar_influence(recorded),
+    )
 
 
 def verify(file: RunFile, threads: Threads = None) -> None:

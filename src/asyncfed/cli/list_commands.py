@@ -26,6 +26,7 @@ USES = {
     "rules": "strategy.rule.kind in TOML",
     "optimisers": "strategy.rule.optimiser.kind in TOML",
     "uplinks": "strategy.work.uplink in TOML",
+    "attacks": "--attack NAME",
     "splits": "split.kind in TOML",
     "distributions": "delays.compute.kind in TOML",
     "availabilities": "delays.availability.kind in TOML",
@@ -75,10 +76,21 @@ def presets(name: Annotated[str | None, typer.Argument(help="The preset.", show_
     print(to_toml(preset(name)()))
 
 
-def card(name: Annotated[str, typer.Argument(help="The algorithm, as `asyncfed list strategies` has it.")]) -> None:
-    """Print the card of an algorithm: paper, rule, when to use it, what goes wrong elsewhere, what was confirmed."""
-    from asyncfed.presets.algorithm_cards import card_named, fact_lines
+def card(
+    name: Annotated[
+        str, typer.Argument(help="The algorithm or attack, as `asyncfed list strategies` or `list attacks` has it.")
+    ],
+) -> None:
+    """Print the card of an algorithm: paper, rule, when to use it, what goes wrong elsewhere, what was confirmed.
 
+    Of an attack: what liars send, what they know, the paper, and what it aims at.
+    """
+    from asyncfed.presets.algorithm_cards import attack_card, card_named, fact_lines
+
+    attack = attack_card(name)
+    if attack is not None:
+        print(attack)
+        return
     text = card_named(name)
     facts = fact_lines(name)
     width = max((len(words) for words, _ in facts), default=0)

@@ -93,7 +93,7 @@ UNEQUAL = "unequal"
 """The experiment of `fairness` if none is named: clients differ, and some are slow."""
 
 
-@takes_experiment(preset=UNEQUAL)
+@takes_experiment("attack", "liars", preset=UNEQUAL)
 def fairness(
     options: ExperimentOptions,
     selections: Annotated[
@@ -163,7 +163,7 @@ def _choose_target(
     return metric, accuracy if loss is None else loss
 
 
-@takes_experiment()
+@takes_experiment("attack", "liars")
 def certify(
     options: ExperimentOptions,
     seeds: Annotated[int, typer.Option(help="Runs on the same data, for bounds on means; 0: run nothing.")] = 5,

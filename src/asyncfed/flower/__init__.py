@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from flwr.clientapp import ClientApp
     from flwr.serverapp import ServerApp
 
+    from asyncfed.attacks import Attack
     from asyncfed.experiment import Experiment
     from asyncfed.flower.local_federation import Federation
     from asyncfed.flower.node_program import BuildProblem, LoadData
@@ -50,7 +51,11 @@ def server_app(
 
 
 def client_app(
-    experiment: Experiment | Path | str, *, data: LoadData | None = None, problem: BuildProblem | None = None
+    experiment: Experiment | Path | str,
+    *,
+    data: LoadData | None = None,
+    problem: BuildProblem | None = None,
+    attack: Attack | None = None,
 ) -> ClientApp:
     """Flower's ClientApp for an experiment.
 
@@ -59,6 +64,8 @@ def client_app(
         data: `data(client, node_settings) -> (x, y)` loads what this node holds, and only that. Without it, the node
             generates its own client's part of what the experiment describes.
         problem: the same function as the server's, called here with this node's rows. It needs `data`.
+        attack: how this node lies, for tests of a federation, such as `af.attacks.SignFlip(scale=10.0)`; None: it is
+            honest, or lies if the experiment's `attack` says so.
 
     Returns:
         The app, to be called `app` in the module that `pyproject.toml` names.
@@ -66,7 +73,7 @@ def client_app(
     _require_flower()
     from asyncfed.flower.node_program import make_client_app
 
-    return make_client_app(_read(experiment), data, problem)
+    return make_client_app(_read(experiment), data, problem, attack)
 
 
 def federation(folder: Path, num_nodes: int, *, restart_proof: bool = False, port: int | None = None) -> Federation:

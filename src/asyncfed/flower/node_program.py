@@ -14,6 +14,7 @@ import numpy as np
 from flwr.app import Context, Message
 from flwr.clientapp import ClientApp
 
+from asyncfed.attacks import Attack, lying_node, without_liars
 from asyncfed.core.errors import ConfigError
 from asyncfed.core.record import UNSET
 from asyncfed.data import Clients
@@ -22,7 +23,7 @@ from asyncfed.flower.messages import Introduction, pack_introduction, pack_messa
 from asyncfed.flower.node_memory import load_memory, save_memory
 from asyncfed.live.client_task import FirstModel, work_on
 from asyncfed.live.wire import Task, dtype_name
-from asyncfed.problems.protocol import ClientShard, Problem, ShardedProblem, as_sharded_problem
+from asyncfed.problems.protocol import ClientShard, Problem, ShardedProblem, as_sharded_problem, held_back
 from asyncfed.version import __version__
 
 NodeSettings: TypeAlias = Mapping[str, Any]
@@ -51,7 +52,10 @@ class NodeProblem(NamedTuple):
 
 
 def make_client_app(
-    experiment: Experiment, load_data: LoadData | None = None, build: BuildProblem | None = None
+    experiment: Experiment,
+    load_data: LoadData | None = None,
+    build: BuildProblem | None = None,
+    attack: Attack | None = None,
 ) -> ClientApp:
     """Flower's ClientApp for this experiment: it introduces its node when queried, and trains the tasks it is sent."""
     if build is not None and load_data is None:
@@ -63,7 +67,7 @@ def make_client_app(
         node = context.node_config
         client, name = read_client(node), repr(sorted(node.items()))
         if name not in loaded:
-            loaded[name] = load_problem(experiment, client, node, load_data, build)
+            loaded[name] = load_problem(experiment, client, node, load_data, build, attack)
         return client, loaded[name]
 
     @app.query()
@@ -81,7 +85,12 @@ def make_client_app(
             longest = MAX_VECTORS * own.num_params * own.dtype.itemsize
             task, arrays = unpack_message(message.content, Task, longest)
             memory = load_memory(context.state)
-            result, sent = work_on(own.shard, task, arrays, memory, time.perf_counter, first_model=own.first_model)
+            held = held_back(own.shard, task.key)
+            result, sent = work_on(
+                *(own.shard, task, arrays, memory, time.perf_counter),
+                pause=None if held == 1.0 else lambda worked: time.sleep((held - 1.0) * worked),
+                first_model=own.first_model,
+            )
             if task.memory is not UNSET:
                 save_memory(context.state, memory)
             return Message(pack_message(result, sent), reply_to=message)
@@ -118,17 +127,22 @@ def load_problem(
     node: NodeSettings,
     load_data: LoadData | None,
     build: BuildProblem | None = None,
+    attack: Attack | None = None,
 ) -> NodeProblem:
-    """Loaded by the app's own function, or this client's part of what the experiment generates."""
+    """Loaded by the app's own function, or this client's part of what the experiment generates; a liar's if told so."""
     if load_data is None:
-        problem, number = as_sharded_problem(experiment.problem()), client
+        whole = experiment.problem()
+        problem, number = as_sharded_problem(whole if attack is None else without_liars(whole)), client
     else:
         problem, number = build_problem(experiment, *load_data(client, node), build), 0
 
     def first_model() -> np.ndarray:
         return problem.init(experiment.seed, client=client, how=experiment.init)
 
-    return NodeProblem(problem.shard(number), problem.num_params, problem.dtype, first_model)
+    shard = problem.shard(number)
+    if attack is not None:
+        shard = lying_node(problem, number, attack, experiment.seed, experiment.init)
+    return NodeProblem(shard, problem.num_params, problem.dtype, first_model)
 
 
 def build_problem(experiment: Experiment, x: Any, y: Any, build: BuildProblem | None = None) -> ShardedProblem:

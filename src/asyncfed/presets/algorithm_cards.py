@@ -39,6 +39,12 @@ def card_named(name: str) -> str:
     return inspect.cleandoc(import_module(module_of(name)).__doc__ or "")
 
 
+def attack_card(name: str) -> str | None:
+    """The card of an attack, the head of the file that it is in; None if there is no attack of this name."""
+    made = kinds("attack").get(name)
+    return None if made is None else inspect.cleandoc(import_module(made.__module__).__doc__ or "")
+
+
 def fact_lines(name: str) -> list[tuple[str, str]]:
     """What the table says of an algorithm, as words and values; nothing of one that is not in it."""
     if name not in algorithms():

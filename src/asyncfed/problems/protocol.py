@@ -314,6 +314,20 @@ class MeasuresRowLosses(Protocol):
 
 
 @runtime_checkable
+class HoldsBack(Protocol):
+    """A shard that makes some of its tickets last longer than they take: a liar's may."""
+
+    def delay_factor(self, key: int) -> float:
+        """How many times as long as it takes the ticket that is trained with this key lasts, 1 or more."""
+        ...
+
+
+def held_back(shard: ClientShard, key: int) -> float:
+    """How many times as long as it takes the ticket that is trained with this key lasts; 1 for most shards."""
+    return shard.delay_factor(key) if isinstance(shard, HoldsBack) else 1.0
+
+
+@runtime_checkable
 class ShardedProblem(Problem, Protocol):
     """A problem that can be taken apart: what a live run needs, where every client has only its own data."""
 

@@ -34,7 +34,7 @@ from asyncfed.live.wire import (
     decode_prefix,
     encode,
 )
-from asyncfed.problems.protocol import ClientShard
+from asyncfed.problems.protocol import ClientShard, held_back
 from asyncfed.uplinks.client_memory import ClientMemory
 
 NO_TICKET = -1
@@ -172,8 +172,10 @@ def _answer_tasks(inbox: Inbox, connection: socket.socket, setup: ClientSetup) -
     while (received := inbox.next_task()) is not None:
         task, arrays = received
 
-        def pause(worked: float, ticket: int = task.ticket) -> None:
-            inbox.wait(slowdown.seconds_to_sleep(worked), ticket)
+        held = Slowdown(slowdown.factor * held_back(shard, task.key), slowdown.min_seconds)
+
+        def pause(worked: float, ticket: int = task.ticket, held: Slowdown = held) -> None:
+            inbox.wait(held.seconds_to_sleep(worked), ticket)
 
         result, sent = work_on(shard, task, arrays, memory, time.monotonic, pause, lambda: setup.first_model)
         if not inbox.is_cancelled(task.ticket):

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from asyncfed.analysis.client_table import MOST_ROWS, ClientTable
+from asyncfed.analysis.liar_influence import LiarInfluence
 from asyncfed.analysis.plain_text import format_number
 from asyncfed.analysis.protocols import ReportedRun
 from asyncfed.core.errors import ConfigError
@@ -28,6 +29,7 @@ class RunDescription:
         heterogeneity: a sentence on how different its clients' data are.
         sha256: its digests by name.
         clients: the table of its clients, if the data are known.
+        liars: how much liars had of it; None if nobody lies.
     """
 
     run: ReportedRun
@@ -35,6 +37,7 @@ class RunDescription:
     heterogeneity: str
     sha256: Mapping[str, str]
     clients: ClientTable | None = None
+    liars: LiarInfluence | None = None
 
 
 def write_run_page(out: Path, described: Sequence[RunDescription], rerun: str = "") -> Path:
@@ -105,6 +108,8 @@ def _row(label: str, described: RunDescription) -> dict[str, Any]:
             "mean staleness": format_number(float(run.rounds["staleness_mean"].mean())),
             "Jain's index": format_number(last["jain_index"]),
         }
+    if described.liars is not None:
+        row["liars"] = described.liars.sentence
     return row | {"clients' data": described.heterogeneity}
 
 

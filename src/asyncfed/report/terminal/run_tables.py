@@ -11,6 +11,7 @@ from rich import box
 from rich.table import Table
 
 from asyncfed.analysis.convergence import judge_convergence
+from asyncfed.analysis.liar_influence import LiarInfluence
 from asyncfed.analysis.plain_text import format_number
 from asyncfed.analysis.protocols import AXES, Axis, Ratio, ReportedComparison, ReportedRun, check_label
 from asyncfed.analysis.statistics import mean_interval
@@ -20,13 +21,19 @@ TIGHT: dict[str, Any] = {"box": box.SIMPLE_HEAD, "show_edge": False, "padding": 
 COLUMNS: dict[Axis, str] = {"round": "rounds", "elapsed": "virtual\ntime", "bytes": "bytes", "energy": "energy"}
 
 
-def run_table(run: ReportedRun, digests: Mapping[str, str] | None = None, optimum: float | None = None) -> Table:
+def run_table(
+    run: ReportedRun,
+    digests: Mapping[str, str] | None = None,
+    optimum: float | None = None,
+    liars: LiarInfluence | None = None,
+) -> Table:
     """How a run ended, what it reached and what it cost, line by line.
 
     Args:
         run: the run.
         digests: what two runs can be compared by, as hexadecimal digits by name; shown below the rest.
         optimum: the objective at the optimum, if it is known; shown beside the one that was reached.
+        liars: how much liars had of the run, if there are any.
 
     Returns:
         A table of two columns, to be printed by rich.
@@ -53,6 +60,8 @@ def run_table(run: ReportedRun, digests: Mapping[str, str] | None = None, optimu
             table.add_row(label, _measured(name, run.evaluations, kept, optimum))
     for name, text in _round_lines(run.rounds):
         table.add_row(name, text)
+    if liars is not None:
+        table.add_row("liars", liars.sentence, style="yellow")
     for name, values in run.merge_info.items():
         if name != "version":
             shown = f"mean {format_number(float(np.nanmean(values)))}, last {format_number(float(values[-1]))}"

@@ -25,7 +25,7 @@ class Liars(Config):
 
     >>> from asyncfed.attacks import SignFlip
     >>> Liars(attack=SignFlip(scale=10.0), share=0.3).choose(num_clients=10, seed=0)
-    (0, 2, 7)
+    (1, 4, 9)
     >>> Liars(attack=SignFlip(), clients=(4, 1)).choose(num_clients=10, seed=0)
     (1, 4)
     """

@@ -7,10 +7,11 @@ from asyncfed.attacks.constant_update import ConstantUpdate
 from asyncfed.attacks.gaussian_noise import GaussianNoise
 from asyncfed.attacks.held_back import HeldBackDelays, hold_back
 from asyncfed.attacks.inner_product import InnerProduct
+from asyncfed.attacks.join_liars import liars_of, lying_node, with_liars, without_liars
 from asyncfed.attacks.label_flip import LabelFlip
 from asyncfed.attacks.liars import Liars
 from asyncfed.attacks.little_is_enough import LittleIsEnough
-from asyncfed.attacks.lying_problem import LyingProblem, liars_of, lying_node, with_liars, without_liars
+from asyncfed.attacks.lying_problem import LyingProblem
 from asyncfed.attacks.lying_shard import LyingShard
 from asyncfed.attacks.mimic import Mimic
 from asyncfed.attacks.protocol import Attack, LiarView, Lying, Targets

@@ -3,109 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache, cached_property
+from functools import cached_property
 from hashlib import sha256
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from asyncfed.attacks.coalition import Coalition
-from asyncfed.attacks.liars import Liars
-from asyncfed.attacks.lying_rows import honest_problem, poisoned_problem, targets_of, trigger_problem
-from asyncfed.attacks.lying_shard import LyingShard
-from asyncfed.attacks.protocol import Attack
-from asyncfed.core.errors import ConfigError
+from asyncfed.attacks.lying_rows import honest_problem, poisoned_problem, trigger_problem
 from asyncfed.core.record import to_json
 from asyncfed.core.types import Work
-from asyncfed.problems.protocol import (
-    Array,
-    ClientScores,
-    ClientShard,
-    Initialisation,
-    Jobs,
-    MeasuresAtRandom,
-    Problem,
-    ScoresClients,
-    ShardedProblem,
-    as_sharded_problem,
-)
-from asyncfed.problems.row_losses import MeasuresClientRows, MeasuresRows, RowLosses
-
-
-def with_liars(problem: Problem, liars: Liars, seed: int, how: Initialisation = "zeros") -> Problem:
-    """The problem with some clients that lie; itself, if it has these liars already or nobody lies.
-
-    Args:
-        problem: what is learnt. What it measures besides (on single clients, on rows) and whether it has shards, what
-            is given back has too.
-        liars: who lies, and how.
-        seed: the run's, which decides who lies.
-        how: how the run's first model is made.
-
-    Raises:
-        ConfigError: there cannot be such liars, or the problem has others already.
-    """
-    before = liars_of(problem)
-    if before is not None:
-        if (before.description, before.seed) != (liars, seed):
-            raise ConfigError(
-                "The problem given has liars of its own, and the experiment others. Give the honest problem, or leave "
-                "the experiment's attack out."
-            )
-        return problem
-    members = liars.choose(problem.num_clients, seed)
-    if not members:
-        return problem
-    liars.attack.check(targets_of(problem))
-    coalition = Coalition(liars, seed, problem.num_clients, problem.init(seed, how=how), members)
-    return _rebuild(problem, coalition)
-
-
-def liars_of(problem: Problem) -> Coalition | None:
-    """Who lies in this problem; None if nobody does."""
-    coalition: Coalition | None = getattr(problem, "coalition", None)
-    return coalition
-
-
-def without_liars(problem: Problem) -> Problem:
-    """The problem with honest clients only in place of liars."""
-    while liars_of(problem) is not None:
-        problem = cast(LyingProblem, problem).inner  # of workers, the problem with liars
-    return problem
-
-
-def lying_node(problem: ShardedProblem, client: int, attack: Attack, seed: int, how: Initialisation) -> LyingShard:
-    """The part of one client that lies by itself, with its own data and no other's: a node of a real federation.
-
-    Args:
-        problem: what is learnt, with this client's rows.
-        client: its number in the problem.
-        attack: how it lies.
-        seed: the run's.
-        how: how the run's first model is made.
-
-    Raises:
-        ConfigError: the attack needs other liars, or other clients' data, or cannot be used on this problem.
-    """
-    if attack.least_liars > 1 or attack.knows == "all":
-        raise ConfigError(
-            f"attack: {type(attack).__name__} needs the data of other clients, and a node has its own alone. Take an "
-            "attack that can do with those."
-        )
-    attack.check(targets_of(problem))
-    described = Liars(attack=attack, clients=(client,))
-    coalition = Coalition(described, seed, problem.num_clients, problem.init(seed, how=how), (client,))
-    poisoned = None
-    if attack.poisons_rows:
-        made = poisoned_problem(problem, attack, (client,), coalition.secret)
-        poisoned = as_sharded_problem(made).shard(0)
-    return LyingShard(client, {client: problem.shard(client)}, coalition, poisoned)
-
-
-def _rebuild(problem: Problem, coalition: Coalition) -> LyingProblem:
-    made = _class_of(tuple(part for protocol, part in _PARTS.items() if isinstance(problem, protocol)))
-    return made(problem, coalition)
+from asyncfed.problems.protocol import Array, Initialisation, Jobs, Problem
 
 
 class _Poisoned(NamedTuple):
@@ -132,12 +41,9 @@ class LyingProblem:
         self.coalition = coalition
         self.attack = coalition.description.attack
         self.honest = tuple(c for c in range(inner.num_clients) if c not in coalition.members)
-        self._place = {client: place for place, client in enumerate(coalition.members)}
+        self.place = {client: place for place, client in enumerate(coalition.members)}
         if self.attack.poisons_rows:
-            assert self._poisoned is not None  # refused now, not in the middle of a run
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuild, (self.inner, self.coalition)
+            assert self.poisoned is not None  # refused now, not in the middle of a run
 
     # ---- training --------------------------------------------------------------------------------------------
 
@@ -182,21 +88,22 @@ class LyingProblem:
         steps = np.zeros(len(lying), np.int64)
         same = Jobs(
             starts.copy(),
-            [self._place[jobs.clients[place]] for place in lying],
+            [self.place[jobs.clients[place]] for place in lying],
             [jobs.works[place] for place in lying],
             [jobs.keys[place] for place in lying],
             True,
             None if jobs.corrections is None else jobs.corrections[lying],
             steps,
         )
-        return _Poisoned(self._poisoned.local_train_many(same, threads), steps)
+        return _Poisoned(self.poisoned.local_train_many(same, threads), steps)
 
     def local_path_moments(self, jobs: Jobs, threads: int = 1) -> tuple[Array, Array, Array]:
         """Those of honest training: a lie has no path."""
         return self.inner.local_path_moments(jobs, threads)
 
     @cached_property
-    def _poisoned(self) -> Problem:
+    def poisoned(self) -> Problem:
+        """The liars alone, on the rows that they lie with; its client i is the i-th liar."""
         return poisoned_problem(self.inner, self.attack, self.coalition.members, self.coalition.secret)
 
     # ---- measuring: honest clients only ----------------------------------------------------------------------
@@ -206,8 +113,8 @@ class LyingProblem:
 
         Of a problem that cannot be built anew on some of its rows: `objective` and `pooled_loss` only.
         """
-        if self._honest_problem is not None:
-            measured = dict(self._honest_problem.evaluate(params, threads))
+        if self.honest_problem is not None:
+            measured = dict(self.honest_problem.evaluate(params, threads))
         else:
             chosen = list(self.honest)
             losses, rows = self.inner.client_losses(params, threads)[chosen], self.inner.num_examples[chosen]
@@ -221,10 +128,11 @@ class LyingProblem:
 
     def optimum(self) -> Array | None:
         """The optimum of the honest clients' objective; None where it is not known."""
-        return None if self._honest_problem is None else self._honest_problem.optimum()
+        return None if self.honest_problem is None else self.honest_problem.optimum()
 
     @cached_property
-    def _honest_problem(self) -> Problem | None:
+    def honest_problem(self) -> Problem | None:
+        """The honest clients alone; None if the problem cannot be built anew on some of its rows."""
         return honest_problem(self.inner, self.honest)
 
     @cached_property
@@ -274,106 +182,3 @@ class LyingProblem:
         first = sha256(np.ascontiguousarray(self.coalition.first).tobytes()).hexdigest()
         text = f"{to_json(self.coalition.description)} {self.coalition.members} {self.coalition.seed} {first}"
         return sha256(f"lying {self.inner.fingerprint()} {text}".encode()).hexdigest()
-
-
-# ---- what only some problems have ------------------------------------------------------------------------------
-
-
-class _WithScores(LyingProblem):
-    """Measures a model on each client's true rows."""
-
-    inner: Any
-
-    @property
-    def parts(self) -> tuple[str, ...]:
-        """The problem's."""
-        return self.inner.parts  # type: ignore[no-any-return]
-
-    @property
-    def client_names(self) -> tuple[str, ...]:
-        """The problem's."""
-        return self.inner.client_names  # type: ignore[no-any-return]
-
-    def client_scores(self, params: Array, part: str, threads: int = 1) -> ClientScores:
-        """The problem's, of all clients."""
-        return self.inner.client_scores(params, part, threads)  # type: ignore[no-any-return]
-
-    def client_optimum(self, client: int) -> Array | None:
-        """The problem's."""
-        return self.inner.client_optimum(client)  # type: ignore[no-any-return]
-
-
-class _WithRows(LyingProblem):
-    """Measures a model on single rows: those of honest clients. Liars have none."""
-
-    inner: Any
-
-    @property
-    def parts(self) -> tuple[str, ...]:
-        """The problem's."""
-        return self.inner.parts  # type: ignore[no-any-return]
-
-    def row_losses(self, params: Array, part: str) -> RowLosses:
-        """The problem's, without the liars' rows."""
-        rows: RowLosses = self.inner.row_losses(params, part)
-        sizes = np.diff(rows.offsets)
-        honest = np.isin(np.arange(len(sizes)), self.honest)
-        kept = np.repeat(honest, sizes)
-        return RowLosses(rows.loss[kept], np.concatenate(([0], np.cumsum(np.where(honest, sizes, 0)))))
-
-
-class _WithClientRows(LyingProblem):
-    """Measures a model on the single rows that one client trains on."""
-
-    inner: Any
-
-    def client_row_losses(self, params: Array, client: int) -> Array:
-        """The problem's."""
-        return self.inner.client_row_losses(params, client)  # type: ignore[no-any-return]
-
-
-class _WithDraws(LyingProblem):
-    """Has measurements that draw random numbers."""
-
-    inner: Any
-
-    def random_measurements(self, params: Array, key: int) -> dict[str, float]:
-        """Those of the honest clients' problem; none if that cannot be built."""
-        measures = self._honest_problem
-        return measures.random_measurements(params, key) if isinstance(measures, MeasuresAtRandom) else {}
-
-
-class _WithShards(LyingProblem):
-    """Can be taken apart, for live runs."""
-
-    inner: Any
-
-    def shard(self, client: int) -> ClientShard:
-        """The client's own part; a liar's lies, and holds the parts of the liars whose data its attack uses."""
-        own: ClientShard = self.inner.shard(client)
-        if client not in self.coalition.members:
-            return own
-        if self.attack.knows == "all":
-            raise ConfigError(
-                f"attack: {type(self.attack).__name__} with the knowledge of all clients' data can be simulated only: "
-                "in a live run no client has them. Set attack.attack.knowledge to coalition."
-            )
-        others = self.coalition.members if self.attack.knows == "coalition" else ()
-        shards = {other: own if other == client else self.inner.shard(other) for other in {client, *others}}
-        poisoned = as_sharded_problem(self._poisoned).shard(self._place[client]) if self.attack.poisons_rows else None
-        return LyingShard(client, shards, self.coalition, poisoned)
-
-
-_PARTS: dict[Any, type[LyingProblem]] = {
-    ScoresClients: _WithScores,
-    MeasuresRows: _WithRows,
-    MeasuresClientRows: _WithClientRows,
-    MeasuresAtRandom: _WithDraws,
-    ShardedProblem: _WithShards,
-}
-
-
-@cache
-def _class_of(parts: tuple[type[LyingProblem], ...]) -> type[LyingProblem]:
-    """A `LyingProblem` that has these parts and no others, so that nobody asks it for what the problem cannot do."""
-    return type("LyingProblem", (*parts, LyingProblem), {"__doc__": LyingProblem.__doc__})

@@ -8,7 +8,7 @@ PIP := $(BIN)/pip --disable-pip-version-check -q install -c constraints.txt
 # Keep what Python compiles: the tests start some hundred interpreters.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo arena test test-slow test-flower lint bench clean
+.PHONY: demo arena robustness test test-slow test-flower lint bench clean
 
 # What the demo needs and nothing else: no PyTorch, no Flower, none of the tools.
 $(DEMO_STAMP): pyproject.toml constraints.txt
@@ -27,6 +27,9 @@ demo: $(DEMO_STAMP)
 
 arena: $(STAMP)
 	$(BIN)/asyncfed arena $(ARENA)
+
+robustness: $(STAMP)
+	$(BIN)/asyncfed robustness $(ROBUSTNESS)
 
 test: $(STAMP)
 	$(BIN)/pytest -n 2 -m "not slow and not flower" $(PYTEST)

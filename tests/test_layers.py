@@ -56,7 +56,12 @@ ROOMS = {
         *("strategies", "problems", "data", "delays", "store", "engine", "sim", "experiment", "presets", "runs"),
         "analysis",
     },
-    "report": {*BOTTOM, "strategies", "store", "analysis", "certificates", "advice", "arena"},
+    "robustness": {
+        *BOTTOM,
+        *("attacks", "strategies", "rules", "problems", "data", "delays", "store", "engine", "experiment", "presets"),
+        *("runs", "analysis"),
+    },
+    "report": {*BOTTOM, "strategies", "store", "analysis", "certificates", "advice", "arena", "robustness"},
     "flower": {
         *BOTTOM,
         "strategies",
@@ -108,6 +113,7 @@ ROOMS = {
             "report",
             "flower",
             "arena",
+            "robustness",
             "api",
             "reproduce",
         ),
@@ -140,6 +146,7 @@ OUTSIDE = {
     "certificates": {"numpy"},
     "advice": {"numpy", "optuna"},
     "arena": {"numpy", "scipy"},
+    "robustness": {"numpy"},
     "report": {
         *("numpy", "matplotlib", "rich", "pyarrow", "plotly"),
         *("prometheus_client", "tensorboardX", "mlflow"),

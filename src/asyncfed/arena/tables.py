@@ -10,8 +10,8 @@ from typing import Any
 from asyncfed.analysis.csv_text import csv_text, format_cell
 from asyncfed.arena.arena import ArenaResults
 from asyncfed.arena.summary import MEASURES, Row
-from asyncfed.core.errors import ConfigError
 from asyncfed.core.record import to_plain
+from asyncfed.runs.result_files import write_texts
 from asyncfed.strategies.algorithm import algorithm_named
 from asyncfed.version import __version__
 
@@ -57,19 +57,12 @@ def _flat(row: Row) -> dict[str, Any]:
 
 def write_tables(results: ArenaResults, rows: Sequence[Row], folder: Path) -> tuple[Path, Path]:
     """Write results.csv and results.json into a folder, and answer with their paths."""
-    table, everything = folder / "results.csv", folder / "results.json"
     plain = {
         "asyncfed": __version__,
         "code": results.code,
         "plan": to_plain(results.plan),
         "entries": [to_plain(entry) for entry in results.entries],
     }
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        table.write_text(csv_text(flat_rows(rows)), encoding="utf-8")
-        everything.write_text(json.dumps(plain, allow_nan=False, separators=(",", ":")) + "\n", encoding="utf-8")
-    except OSError as error:
-        raise ConfigError(
-            f"The results cannot be written to {folder} ({error.strerror}). Choose another place."
-        ) from error
+    text = json.dumps(plain, allow_nan=False, separators=(",", ":")) + "\n"
+    table, everything = write_texts(folder, {"results.csv": csv_text(flat_rows(rows)), "results.json": text})
     return table, everything

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from asyncfed.analysis.toml_tables import split_tables
 from asyncfed.arena.cells import cell_experiment, make_strategy
 from asyncfed.arena.entry import Entry, cell_problem
 from asyncfed.core.errors import AsyncFedError
@@ -29,13 +30,9 @@ def entry_toml(entry: Entry) -> str | None:
     if experiment is None:
         return None
     try:
-        before, _, after = to_toml(experiment).partition(STRATEGY)
+        return "\n".join(split_tables(to_toml(experiment), "strategy"))
     except TypeError:
         return None  # a part that cannot be written down
-    tables = (STRATEGY + after).split("\n\n")
-    own = [table for table in tables if table.startswith(("[strategy", "[[strategy"))]
-    others = [table for table in tables if not table.startswith(("[strategy", "[[strategy"))]
-    return "\n\n".join([before.rstrip("\n"), *(text.rstrip("\n") for text in (*others, *own))]) + "\n"
 
 
 def split_toml(text: str) -> tuple[str, str]:

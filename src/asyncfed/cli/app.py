@@ -15,6 +15,7 @@ from asyncfed.cli import (
     journal_commands,
     list_commands,
     predict_commands,
+    robustness_commands,
     run_commands,
     study_commands,
 )
@@ -58,6 +59,7 @@ for command in (
     study_commands.certify,
     advise_commands.advise,
     arena_commands.arena,
+    robustness_commands.robustness,
     study_commands.reproduce,
     list_commands.presets,
     list_commands.card,

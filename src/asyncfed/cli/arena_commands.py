@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
-from time import monotonic
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from asyncfed.cli.cell_progress import cell_progress, split_names
 from asyncfed.cli.options import OutFolder, Workers
 from asyncfed.cli.output import console, print_line, print_stopped, save_figure
 
@@ -20,9 +19,6 @@ if TYPE_CHECKING:
 
 SHOWN = 15
 """Strategies in the table on the terminal."""
-
-LINE_SECONDS = 30.0
-"""How often a line says how far it is where there is no terminal to draw a bar on."""
 
 
 def arena(
@@ -53,14 +49,19 @@ def arena(
     from asyncfed.report.page.arena_page import write_arena_page
     from asyncfed.runs.cores import thread_count
 
-    plan = plan_arena(_names(problems), _names(delays), _names(splits), _names(strategies), seeds, trials, quick)
+    plan = plan_arena(
+        split_names(problems), split_names(delays), split_names(splits), split_names(strategies), seeds, trials, quick
+    )
     count = thread_count(workers)
     print_line(
         f"arena: {len(plan.strategies)} strategies, {len(plan.cells)} cells, {plan.num_trials} settings tried, "
         f"{len(plan.seeds)} seeds; {count} processes; results in {out_dir}"
     )
     try:
-        with _progress(len(plan.cells) * len(plan.strategies), len(plan.strategies)) as watch:
+        per_cell = len(plan.strategies)
+        with cell_progress(
+            "strategies by cells", len(plan.cells) * per_cell, lambda done: f" (about {done // per_cell} cells)"
+        ) as watch:
             results = run_arena(plan, out_dir, count, watch)
     except KeyboardInterrupt:
         print_stopped(f"stopped; what was computed is kept in {out_dir}, and the same command goes on")
@@ -72,33 +73,6 @@ def arena(
     print_line(f"everything: {everything}")
     save_figure(draw_ratios(rows), out_dir / "arena.png")
     print_line(f"page: {write_arena_page(results, rows, out_dir / 'arena.html')}")
-
-
-def _names(text: str | None) -> list[str] | None:
-    return None if text is None else [name.strip() for name in text.split(",") if name.strip()]
-
-
-@contextmanager
-def _progress(total: int, per_cell: int) -> Iterator[Callable[[int, int, str], None]]:
-    """A bar with the time that is left; a line every half minute where there is no terminal."""
-    from asyncfed.report.terminal.progress import counting_bar
-
-    began = printed = monotonic()
-    first: int | None = None  # what was there already took no time
-
-    with counting_bar(console, "strategies by cells", total) as show:
-
-        def watch(done: int, of: int, what: str) -> None:
-            nonlocal printed, first
-            now = monotonic()
-            first = done if first is None else first
-            show(done, of)
-            if not console.is_terminal and (now - printed >= LINE_SECONDS or done == of):
-                printed = now
-                left = (now - began) / max(done - first, 1) * (of - done)
-                print_line(f"{done} of {of} (about {done // per_cell} cells); {left / 60:.1f} min left; last: {what}")
-
-        yield watch
 
 
 def _overall_table(rows: Sequence[Row]) -> Table:

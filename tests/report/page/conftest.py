@@ -1,6 +1,7 @@
-"""How tests read a page."""
+"""How tests read a page, and open the page of a study in a browser."""
 
 import json
+import shutil
 from html.parser import HTMLParser
 
 import pytest
@@ -37,3 +38,34 @@ class PageReader(HTMLParser):
 def read_page():
     """`read_page(text)`: what a reader and the page's own script see."""
     return PageReader
+
+
+@pytest.fixture(scope="session")
+def study_browser():
+    """A Chromium; without it, or without Playwright, the test is skipped."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    program = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    if program is None:
+        pytest.skip("no Chromium: apt-get install chromium")
+    quiet = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
+    with playwright.sync_playwright() as driver:
+        opened = driver.chromium.launch(executable_path=program, headless=True, args=quiet)
+        yield opened
+        opened.close()
+
+
+@pytest.fixture
+def open_study(study_browser):
+    """`open_study(path)`: the page, drawn; `complaints` holds what the browser said, and what was fetched."""
+
+    def open_page(path, width=1400, height=900, **context):
+        page = study_browser.new_context(viewport={"width": width, "height": height}, **context).new_page()
+        page.complaints = []
+        page.on("console", lambda said: page.complaints.append(said.text))
+        page.on("pageerror", lambda error: page.complaints.append(str(error)))
+        page.on("request", lambda asked: asked.url.startswith(("file:", "data:")) or page.complaints.append(asked.url))
+        page.goto(path.as_uri())
+        page.wait_for_selector("body[data-drawn=all]", timeout=30_000)
+        return page
+
+    return open_page

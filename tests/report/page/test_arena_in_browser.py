@@ -1,7 +1,6 @@
 """The arena's page in a real browser: it filters and sorts, shows a cell's TOML, fits a phone, never complains."""
 
 import csv
-import shutil
 
 import pytest
 
@@ -10,13 +9,7 @@ from asyncfed.arena.summary import summarise
 from asyncfed.arena.written_cells import entry_toml
 from asyncfed.report.page.arena_page import write_arena_page
 
-playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(BROWSER is None, reason="no Chromium: apt-get install chromium"),
-]
-QUIET = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
@@ -27,27 +20,9 @@ def made(tmp_path_factory):
     return results, write_arena_page(results, summarise(results), folder / "arena.html")
 
 
-@pytest.fixture(scope="module")
-def browser():
-    with playwright.sync_playwright() as driver:
-        opened = driver.chromium.launch(executable_path=BROWSER, headless=True, args=QUIET)
-        yield opened
-        opened.close()
-
-
 @pytest.fixture
-def opened(browser, made):
-    def open_page(width=1400, height=900):
-        page = browser.new_context(viewport={"width": width, "height": height}).new_page()
-        page.complaints = []
-        page.on("console", lambda said: page.complaints.append(said.text))
-        page.on("pageerror", lambda error: page.complaints.append(str(error)))
-        page.on("request", lambda asked: asked.url.startswith(("file:", "data:")) or page.complaints.append(asked.url))
-        page.goto(made[1].as_uri())
-        page.wait_for_selector("body[data-drawn=all]", timeout=30_000)
-        return page
-
-    return open_page
+def opened(open_study, made):
+    return lambda *size: open_study(made[1], *size)
 
 
 def names(page):

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from importlib.resources import files
-from math import isfinite
 from pathlib import Path
 from string import Template
 from typing import Any
 
-from asyncfed.analysis.statistics import Interval
 from asyncfed.arena.arena import BASELINE, ArenaResults
 from asyncfed.arena.cells import LOCAL_STEPS, NUM_CLIENTS, TICKETS
 from asyncfed.arena.entry import MULTIPLE, TUNING_SEEDS
@@ -20,20 +16,21 @@ from asyncfed.arena.ranking import nemenyi_factor
 from asyncfed.arena.summary import MEASURES, MeasureSummary, Row, overall
 from asyncfed.arena.tuning import FINALISTS
 from asyncfed.arena.written_cells import entry_toml, split_toml
-from asyncfed.core.errors import ConfigError
 from asyncfed.report.page import html_parts as parts
+from asyncfed.report.page.study_page import Texts, asset, ends, rounded, write_page
 from asyncfed.strategies.algorithm import algorithm_named
 from asyncfed.version import __version__
-
-DIGITS = 5
 
 
 def write_arena_page(results: ArenaResults, rows: Sequence[Row], path: Path) -> Path:
     """Write the page and return its path."""
     plan = results.plan
-    page = Template(_asset("arena.html")).substitute(
-        css=_asset("page.css") + _asset("arena.css"),
-        js=_asset("arena.js"),
+    return write_page(
+        path,
+        "arena.html",
+        page_data(results, rows),
+        css=asset("page.css") + asset("arena.css"),
+        js=asset("study.js") + asset("arena.js"),
         lead=_lead(results),
         ranking=_static_ranking(rows),
         notes=_notes(results),
@@ -41,21 +38,14 @@ def write_arena_page(results: ArenaResults, rows: Sequence[Row], path: Path) -> 
         code=parts.text(results.code[:16]),
         cite=parts.text(_citation(results)),
         command=parts.text("asyncfed arena" + (" --quick" if plan.quick else "")),
-        data=json.dumps(page_data(results, rows), allow_nan=False, separators=(",", ":")).replace("<", "\\u003c"),
     )
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(page, encoding="utf-8")
-    except OSError as error:
-        raise ConfigError(f"The page {path} cannot be written ({error.strerror}). Choose another place.") from error
-    return path
 
 
 def page_data(results: ArenaResults, rows: Sequence[Row]) -> dict[str, Any]:
     """What the page's script reads. Texts that many rows share are listed once, and rows point to them."""
     plan = results.plan
     cells = [cell.key for cell in plan.cells]
-    texts = _Texts()
+    texts = Texts()
     cell_tomls: dict[int, int] = {}
     listed = []
     for row in rows:
@@ -74,11 +64,11 @@ def page_data(results: ArenaResults, rows: Sequence[Row]) -> dict[str, Any]:
                 plan.strategies.index(entry.strategy),
                 texts.place(row.verdict),
                 texts.place(row.reason),
-                _rounded(row.left),
+                rounded(row.left),
                 entry.rate,
                 entry.steps,
                 strategy_text,
-                [_rounded(run.time) for run in entry.runs],
+                [rounded(run.time) for run in entry.runs],
                 *(_measure_data(row.measures[measure]) for measure in MEASURES),
             ]
         )
@@ -94,7 +84,7 @@ def page_data(results: ArenaResults, rows: Sequence[Row]) -> dict[str, Any]:
                 "problem": cell.problem,
                 "delays": cell.delays,
                 "split": cell.split,
-                "limit": _rounded(limits[cell.key]),
+                "limit": rounded(limits[cell.key]),
                 "toml": cell_tomls.get(number),
             }
             for number, cell in enumerate(plan.cells)
@@ -102,20 +92,6 @@ def page_data(results: ArenaResults, rows: Sequence[Row]) -> dict[str, Any]:
         "texts": texts.listed,
         "rows": listed,
     }
-
-
-class _Texts:
-    """Texts, each listed once."""
-
-    def __init__(self) -> None:
-        self.listed: list[str] = []
-        self._places: dict[str, int] = {}
-
-    def place(self, text: str) -> int:
-        if text not in self._places:
-            self._places[text] = len(self.listed)
-            self.listed.append(text)
-        return self._places[text]
 
 
 def _strategy_data(name: str) -> dict[str, Any]:
@@ -132,20 +108,8 @@ def _strategy_data(name: str) -> dict[str, Any]:
 def _measure_data(found: MeasureSummary) -> list[Any]:
     """reached, cost and its ends, ratio and its ends, ratio to the best, rank, group."""
     standing = found.standing
-    numbers = [*_ends(found.cost), *_ends(found.ratio), _rounded(found.to_best)]
+    numbers = [*ends(found.cost), *ends(found.ratio), rounded(found.to_best)]
     return [found.reached, *numbers, standing.rank, standing.group]
-
-
-def _ends(interval: Interval | None) -> list[float | None]:
-    return [None] * 3 if interval is None else [_rounded(v) for v in (interval.mean, interval.low, interval.high)]
-
-
-def _rounded(value: float | None) -> float | None:
-    return None if value is None or not isfinite(value) else float(f"{value:.{DIGITS}g}")
-
-
-def _asset(name: str) -> str:
-    return (files("asyncfed.report.page") / "assets" / name).read_text(encoding="utf-8")
 
 
 # ---- words -----------------------------------------------------------------------------------------------------
@@ -189,7 +153,7 @@ def _notes(results: ArenaResults) -> str:
         if any(cell.problem == problem.name for cell in plan.cells)
     )
     splits = "".join(f"<li><b>{parts.text(name)}</b>: {parts.text(words)}.</li>" for name, words in SPLITS.items())
-    return Template(_asset("arena_notes.html")).substitute(
+    return Template(asset("arena_notes.html")).substitute(
         problems=problems,
         splits=splits,
         clients=NUM_CLIENTS,

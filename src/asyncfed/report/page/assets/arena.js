@@ -1,10 +1,6 @@
-"use strict";
 // Filters, sorts and draws the arena's results, which are in the page itself.
 
 const data = JSON.parse(document.getElementById("arena-data").textContent);
-const $ = (id) => document.getElementById(id);
-const html = (value) => String(value).replace(/[&<>"']/g, (c) => `&#${c.charCodeAt(0)};`);
-const words = (name) => name.replace(/_/g, " ");
 const MEASURES = { time: "Time", bytes: "Bytes", energy: "Energy", worst_time: "Worst clients" };
 const MOST = 4; // the logarithm to base 2 of the ratio that is drawn darkest
 
@@ -22,7 +18,6 @@ const rowOf = (cell, strategy) => at.get(cell * data.strategies.length + strateg
 
 // ---- state ------------------------------------------------------------------------------------------------------
 
-const distinct = (values) => [...new Set(values)];
 const OPTIONS = {
   measure: data.measures,
   problem: distinct(data.cells.map((cell) => cell.problem)),
@@ -40,7 +35,6 @@ const shownStrategies = () => data.strategies.map((one, i) => ({ ...one, i })).f
 
 // ---- numbers ----------------------------------------------------------------------------------------------------
 
-const digits = (value, count = 3) => (value === null ? "" : Number(value.toPrecision(count)).toLocaleString("en", { maximumSignificantDigits: count }));
 function scaled(value, units) {
   if (value === null) return "";
   const [factor, unit] = units.find(([factor]) => Math.abs(value) >= factor) || units[units.length - 1];
@@ -58,7 +52,6 @@ function shown(name, value) {
   const [, unit] = UNITS.time.find(([from]) => value >= from) || [0, "s"];
   return `${digits(value / SECONDS[unit])} ${unit}`;
 }
-const times = (value) => (value === null ? "–" : `${digits(value)} ×`);
 const median = (values) => {
   const sorted = [...values].sort((a, b) => a - b), half = sorted.length >> 1;
   return sorted.length % 2 ? sorted[half] : (sorted[half - 1] + sorted[half]) / 2;
@@ -233,26 +226,16 @@ const rateText = (rate) => (Number.isInteger(rate) ? rate.toFixed(1) : String(ra
 
 function openRun(row) {
   const cell = data.cells[row.cell], one = data.strategies[row.strategy], time = row.times[0];
-  $("run-title").textContent = `${one.name} in ${[cell.problem, cell.delays, cell.split].map(words).join(", ")}`;
-  $("run-words").textContent = `Save this as cell.toml and type: asyncfed run cell.toml. It is the run of seed ${data.seeds[0]}, ` +
-    (time === null ? "which did not reach the target." : `which reached the target after ${digits(time, 5)} virtual seconds.`);
-  $("run-text").textContent = tomlOf(row);
-  $("run").showModal();
-}
-
-function saveFile(name, text, kind) {
-  const link = document.createElement("a");
-  link.href = URL.createObjectURL(new Blob([text], { type: kind }));
-  link.download = name;
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+  showRun(`${one.name} in ${[cell.problem, cell.delays, cell.split].map(words).join(", ")}`,
+    `Save this as cell.toml and type: asyncfed run cell.toml. It is the run of seed ${data.seeds[0]}, ` +
+    (time === null ? "which did not reach the target." : `which reached the target after ${digits(time, 5)} virtual seconds.`),
+    tomlOf(row));
 }
 
 function csv() {
   const cells = new Set(shownCells().map((cell) => cell.i)), strategies = new Set(shownStrategies().map((one) => one.i));
   const columns = ["problem", "delays", "split", "strategy", "family", "timing", "verdict", "left", "learning_rate", "local_steps",
     ...data.measures.flatMap((name) => ["", "_low", "_high", "_to_baseline", "_to_baseline_low", "_to_baseline_high", "_to_best", "_reached", "_rank", "_group"].map((end) => name + end))];
-  const quoted = (value) => (value === null || value === undefined ? "" : /[",\n]/.test(value) ? `"${String(value).replace(/"/g, '""')}"` : value);
   const lines = rows.filter((row) => cells.has(row.cell) && strategies.has(row.strategy)).map((row) => {
     const cell = data.cells[row.cell], one = data.strategies[row.strategy];
     return [cell.problem, cell.delays, cell.split, one.name, one.family, one.timing, row.verdict, row.left, row.rate, row.steps,
@@ -330,18 +313,6 @@ $("cell-table").addEventListener("click", (event) => {
   const sort = event.target.closest("[data-sort]"), run = event.target.closest("[data-run]");
   if (sort) { sortBy(sort.dataset.sort, "cellSort", "cellDown"); drawCell(); }
   if (run) openRun(rowOf(state.cell, Number(run.dataset.run)));
-});
-$("close").addEventListener("click", () => $("run").close());
-$("save").addEventListener("click", () => saveFile("cell.toml", $("run-text").textContent, "text/plain"));
-$("copy").addEventListener("click", async () => {
-  try {
-    await navigator.clipboard.writeText($("run-text").textContent);
-    $("copy").textContent = "Copied";
-  } catch {
-    getSelection().selectAllChildren($("run-text")); // without leave to write, the reader copies what is marked
-    $("copy").textContent = "Marked: copy it";
-  }
-  setTimeout(() => { $("copy").textContent = "Copy"; }, 2000);
 });
 addEventListener("scroll", () => { $("tip").hidden = true; }, { passive: true });
 darkness.addEventListener("change", draw);

@@ -61,7 +61,9 @@ def measure(num_params: int = 1_000_000, buffer_size: int = 10, repeats: int = 1
         numbers[form] = {name: {"cpu": spent[name], "wall": 1e3 * times[name].wall} for name in jobs}
         for name in RULES:
             ratio, has_goal = spent[name] / spent["mean"], name in WITH_GOAL
-            measured = f"{spent[name]:.1f} ms CPU/merge, mean {spent['mean']:.1f}"
+            measured = (
+                f"{spent[name]:.1f} ms CPU/merge, mean {spent['mean']:.1f}; wall {numbers[form][name]['wall']:.0f}"
+            )
             goal, met = (f"<= {GOAL:g}x", ratio <= GOAL) if has_goal else ("", None)
             lines.append(Line(f"{name} / mean, {form}", measured, ratio, goal, met))
     return Outcome(lines, {"ms_per_merge": numbers, "num_params": num_params, "buffer_size": buffer_size})

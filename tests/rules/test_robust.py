@@ -140,6 +140,28 @@ def test_who_was_filtered_is_written_down_and_remembered():
     assert memory["aggregator/calls"] == 2
 
 
+def test_a_client_may_speak_once():
+    """Client 1 sends 9 (weight 0.2) and 18 (0.1): 12, counting 0.15 as one. Weights 0.1, 0.15, 0.1: the median is 3."""
+    arrivals = [
+        arrival(0, 2.0, 0.1, client=0),
+        arrival(1, 9.0, 0.2, client=1),
+        arrival(2, 3.0, 0.1, client=2),
+        arrival(3, 18.0, 0.1, client=1),
+    ]
+    merged, _, _ = step(Robust(once_per_client=True), arrivals)
+    assert merged == pytest.approx([0.5 * 3.0])
+    merged, _, _ = step(Robust(aggregator=Average(), once_per_client=True), arrivals)
+    assert merged == pytest.approx([0.5 * (0.1 * 2 + 0.15 * 12 + 0.1 * 3) / 0.35])
+    merged, _, info = step(Robust(once_per_client=True), arrivals[:2] + arrivals[3:])
+    assert (merged.tolist(), info) == ([0.0], {"too_few": 3})
+    merged, _, info = step(Robust(aggregator=FarthestOut(), once_per_client=True), arrivals)
+    assert info == {"filtered": 2, "filtered/1": 12.0, "filtered/3": 12.0}
+    assert merged == pytest.approx([0.5 * 2.5])
+    with pytest.raises(ConfigError, match="merges 10 at once of 2 clients"):
+        Robust(once_per_client=True).check_merge(10, 2)
+    Robust().check_merge(10, 2)
+
+
 def test_it_goes_inside_of_what_wraps_rules():
     arrivals = [arrival(0, 1.0), arrival(1, 900.0), arrival(2, 2.0)]
     merged, _, info = step(Clipped(norm=0.5, rule=Robust()), arrivals)

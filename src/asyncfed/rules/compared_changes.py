@@ -8,6 +8,7 @@ import numpy as np
 
 from asyncfed.core.types import Merge
 from asyncfed.kernels.merge_workspace import merge_threads, merge_workspace
+from asyncfed.rules.aggregators.average import weighted_mean
 from asyncfed.rules.aggregators.protocol import CoordinateWise
 from asyncfed.rules.protocol import Arrival
 
@@ -65,3 +66,20 @@ def aggregate_by_chunks(
 
 def _origins(params: np.ndarray, arrivals: Sequence[Arrival], merge: Merge) -> list[np.ndarray]:
     return [arrival.start if merge.of == "delta" else params for arrival in arrivals]
+
+
+def join_by_client(
+    vectors: np.ndarray, weights: np.ndarray, clients: Sequence[int]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """One row for each client, the weighted mean of its vectors, in the order in which they first come; what each
+    counts of the whole, as its vectors do on average; and the row of each vector."""
+    numbers = {client: row for row, client in enumerate(dict.fromkeys(clients))}
+    row_of = np.array([numbers[client] for client in clients], np.int64)
+    rows, shares = np.empty((len(numbers), vectors.shape[1]), vectors.dtype), np.empty(len(numbers))
+    for row in range(len(numbers)):
+        own = row_of == row
+        total = float(weights[own].sum())
+        parts = weights[own] / total if total else np.full(int(own.sum()), 1.0 / int(own.sum()))
+        rows[row] = weighted_mean(vectors[own], parts)
+        shares[row] = total / int(own.sum())
+    return rows, shares / shares.sum() if shares.any() else np.full(len(numbers), 1.0 / max(1, len(numbers))), row_of

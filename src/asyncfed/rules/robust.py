@@ -22,7 +22,7 @@ from asyncfed.core.types import Merge
 from asyncfed.registry import register
 from asyncfed.rules.aggregators.median import Median
 from asyncfed.rules.aggregators.protocol import Aggregate, Aggregator, CoordinateWise
-from asyncfed.rules.compared_changes import CHUNK, aggregate_by_chunks, stack_changes
+from asyncfed.rules.compared_changes import CHUNK, aggregate_by_chunks, join_by_client, stack_changes
 from asyncfed.rules.protocol import Arrays, Arrival, Probe, Rule
 from asyncfed.rules.wrapping import with_prefix, without_prefix
 
@@ -49,12 +49,15 @@ class Robust(Rule, Config, tag_field="kind", tag="robust"):
       0 to 1, where each counts `ageing` times as much as the one after it; 0 for a client nobody has judged yet.
       Aggregators that judge nobody, such as the median, leave it at 0.
 
-    What the aggregator withstands it counts in *updates of a merge*. A client that answers ten times as fast has ten
-    times the updates: bound what one client may have in a merge, or its weight, by the strategy.
+    What the aggregator withstands it counts in *updates of a merge*, and a client that answers ten times as fast has
+    ten times the updates. With `once_per_client`, several updates of one client in a merge become one first, their
+    weighted mean, which counts what one of them does on average: liars are then counted in clients. A merge needs as
+    many clients as the aggregator needs updates; W stays as it is.
 
     Args:
         aggregator: what takes the place of the mean.
         ageing: how much an earlier judgement of a client counts at its next, above 0 and at most 1.
+        once_per_client: whether each client speaks once in a merge.
 
     >>> from asyncfed.strategies import FedBuff
     >>> FedBuff(buffer_size=10, rule=Robust(aggregator=Median(liars=3))).rule.aggregator.tolerates(10)
@@ -63,6 +66,7 @@ class Robust(Rule, Config, tag_field="kind", tag="robust"):
 
     aggregator: Aggregator = Median()
     ageing: float = 0.9
+    once_per_client: bool = False
 
     def __post_init__(self) -> None:
         if not 0 < self.ageing <= 1:
@@ -70,11 +74,13 @@ class Robust(Rule, Config, tag_field="kind", tag="robust"):
 
     def check_merge(self, merged_at_once: int, num_clients: int) -> None:
         """Refuse merges of fewer updates than the aggregator needs."""
+        at_once = min(merged_at_once, num_clients) if self.once_per_client else merged_at_once
         try:
-            self.aggregator.check(merged_at_once)
+            self.aggregator.check(at_once)
         except ConfigError as refusal:
             raise ConfigError(
-                f"strategy.rule cannot work: {refusal} The strategy merges {merged_at_once} at once. Use one that "
+                f"strategy.rule cannot work: {refusal} The strategy merges {merged_at_once} at once of "
+                f"{num_clients} clients. Use one that "
                 f"collects at least {self._fewest()} updates before it merges, such as FedBuff with buffer_size = "
                 f"{self._fewest()} or more; or a rule that judges arrivals one by one."
             ) from None
@@ -128,16 +134,23 @@ class Robust(Rule, Config, tag_field="kind", tag="robust"):
         self, memory: Arrays, params: np.ndarray, arrivals: Sequence[Arrival], merge: Merge
     ) -> tuple[Aggregate | None, Arrays, Sequence[Arrival]]:
         """The aggregate, None if too few are left; the aggregator's memory; and the arrivals that are left."""
-        if isinstance(self.aggregator, CoordinateWise) and params.size > CHUNK and self._is_enough(len(arrivals)):
+        distinct = len({arrival.client for arrival in arrivals}) == len(arrivals) or not self.once_per_client
+        in_chunks = params.size > CHUNK and distinct and self._is_enough(len(arrivals))
+        if in_chunks and isinstance(self.aggregator, CoordinateWise):
             vector = aggregate_by_chunks(self.aggregator, params, arrivals, merge, _shares(arrivals))
             if vector is not None:
                 return Aggregate(vector), memory, arrivals
         vectors, left = stack_changes(params, arrivals, merge)
-        if not self._is_enough(len(left)) or _total(left) == 0:
+        shares, tickets = _shares(left), np.array([arrival.ticket for arrival in left])
+        rows = np.arange(len(left))
+        if not distinct:
+            vectors, shares, rows = join_by_client(vectors, shares, [arrival.client for arrival in left])
+            tickets = tickets[np.unique(rows, return_index=True)[1]]
+        if not self._is_enough(len(vectors)) or _total(left) == 0:
             return None, memory, left
-        tickets = np.array([arrival.ticket for arrival in left])
-        found, memory = self.aggregator.aggregate(vectors, _shares(left), memory, tickets)
-        return found, memory, left
+        found, memory = self.aggregator.aggregate(vectors, shares, memory, tickets)
+        kept, scores = (None if of_rows is None else of_rows[rows] for of_rows in (found.kept, found.scores))
+        return Aggregate(found.vector, kept, scores), memory, left
 
     def _judge(self, memory: Arrays, found: Aggregate, arrivals: Sequence[Arrival]) -> tuple[np.ndarray, np.ndarray]:
         seen, filtered = memory["seen"], memory["filtered"]
@@ -159,7 +172,7 @@ def _total(arrivals: Sequence[Arrival]) -> float:
 def _shares(arrivals: Sequence[Arrival]) -> np.ndarray:
     """What each counts of the whole; all the same if they count nothing."""
     weights = np.array([arrival.weight for arrival in arrivals])
-    return weights / _total(arrivals) if weights.any() else np.full(len(arrivals), 1.0 / len(arrivals))
+    return weights / _total(arrivals) if weights.any() else np.full(len(arrivals), 1.0 / max(1, len(arrivals)))
 
 
 def _findings(found: Aggregate, arrivals: Sequence[Arrival]) -> dict[str, float]:

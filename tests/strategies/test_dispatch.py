@@ -25,7 +25,7 @@ from asyncfed.strategies import (
         (FedAsync(concurrency=3), DispatchPolicy("keep_busy", 3), 3),
         (FedBuff(concurrency=3, buffer_size=7), DispatchPolicy("keep_busy", 3, 7), 7),
         (FedAvg(cohort_size=3), DispatchPolicy("cohort", 3, 3), 3),
-        (PublishedScripts(cohort_size=3), DispatchPolicy("cohort", 3, 3), 3),
+        (PublishedScripts(cohort_size=3), DispatchPolicy("cohort", 3, 1), 3),
         (CyclicWeightTransfer(), DispatchPolicy("sequential", 1), 9),
         (CyclicWeightTransfer(round_length=4), DispatchPolicy("sequential", 1), 4),
         (BoundedStaleness(strategy=FedAsync(concurrency=2), max_staleness=1), DispatchPolicy("keep_busy", 2), 2),

@@ -130,7 +130,7 @@ def test_it_passes_the_check(sampler):
 def test_participation_has_a_formula_only_where_all_are_waited_for():
     planned = experiment(OverSelection(cohort_size=3, over_selection=0.0, work=WORK), 0)
     assert predicted_participation(planned).dispatch == "cohort"
-    with pytest.raises(ConfigError, match="how OverSelection dispatches depends on who arrives when"):
+    with pytest.raises(ConfigError, match="whom OverSelection dispatches or merges depends on who arrives when"):
         predicted_participation(af.replace(planned, strategy=OverSelection(cohort_size=3, work=WORK)))
 
 

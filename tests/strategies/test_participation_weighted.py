@@ -66,15 +66,15 @@ def test_it_does_not_go_with_a_rule_that_has_weights_of_its_own():
 )
 def test_an_update_costs_the_same_whatever_the_number_of_clients(strategy):
     """Counting by copying cost 700 µs an update at 10,000 clients; the limit is a factor, measured here and now."""
-    few, many = (min(seconds_per_update(strategy, clients) for _ in range(3)) for clients in (10, 20_000))
+    few, many = (min(seconds_per_update(strategy, clients) for _ in range(5)) for clients in (10, 20_000))
     assert many < 4 * few
 
 
 def seconds_per_update(strategy, num_clients, updates=300):
     server = Server(strategy, [1] * num_clients)
     server.start()
-    began = time.perf_counter()
+    began = time.process_time()
     for step in range(updates):
         ticket = next(iter(server.outstanding))
         server.receive(Report(ticket, server.outstanding[ticket].client, float(step), 1.0, 1))
-    return (time.perf_counter() - began) / updates
+    return (time.process_time() - began) / updates

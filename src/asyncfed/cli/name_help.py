@@ -14,7 +14,7 @@ NAMES = {
         "fedasync": "FedAsync, mixing 0.6 with a polynomial discount",
         "fedbuff": "FedBuff, a buffer as large as the number in flight, at most 10",
         "scaffold_async": "FedAsync with the corrections of SCAFFOLD: clients that differ do not pull the model apart",
-        "ringmaster": "Ringmaster ASGD: changes up to J versions old, older work is begun anew",
+        "ringmaster": "Ringmaster ASGD: changes less than J versions old; older work is begun anew",
         "fedcompass": "FedCompass: everybody at work, with as many local steps as make groups arrive together",
     },
     "problems": {

@@ -9,7 +9,7 @@ from asyncfed.robustness.summary import summarise
 
 pytestmark = pytest.mark.slow
 
-SOME = ["ctma", "multi_krum", "centered_clipping", "zeno"]
+SOME = ["ctma", "momentum_ctma", "centered_clipping", "zeno"]
 """Enough of the defences to show that one of each kind holds."""
 
 HARMFUL = {

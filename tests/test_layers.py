@@ -73,6 +73,7 @@ ROOMS = {
         "live",
         "engine",
         "experiment",
+        "presets",
         "runs",
     },
     "testing": {*BOTTOM, "rules", "uplinks", "problems", "delays", "strategies", "attacks"},

@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 
 import asyncfed as af
+from asyncfed.analysis.filtered_updates import filtered_clients
+from asyncfed.attacks import Liars, SignFlip
 from asyncfed.core.errors import JournalError
 from asyncfed.core.types import Budget, Work
 from asyncfed.data import IID, PaperRegression
@@ -319,6 +321,43 @@ def test_neither_path_nor_cell_of_a_nodes_exception_reaches_the_server(network, 
     del of_server["node-1.log"]
     assert {"failing.sqlite", "superlink.log", "state.db"} <= of_server.keys()
     assert [name for name, content in of_server.items() if any(text in content for text in PLANTED)] == []
+
+
+# ---- a node that lies ------------------------------------------------------------------------------------------------
+
+HONEST_CLIENT = """
+from pathlib import Path
+
+from asyncfed.flower import client_app
+
+app = client_app(Path(__file__).parent.parent / "experiment.toml")
+"""
+
+
+def test_one_of_five_nodes_lies_and_the_run_ends_near_an_honest_one(tmp_path, experiment):
+    """Sign flip times ten; `robust = true` is in the app that is written for a beginner."""
+    work = Work(epochs=5, batch_size=16, learning_rate=0.02)
+    strategy = AFL(concurrency=5, work=work, schedule=ConstantRate())
+    honest = af.replace(experiment, name="liar", num_clients=5, strategy=strategy, budget=Budget(updates=30))
+    lying = af.replace(honest, attack=Liars(attack=SignFlip(scale=10.0), clients=(2,)))
+    app = write_slow_app(tmp_path / "liar", lying)
+    (app / "app_liar" / "client_app.py").write_text(HONEST_CLIENT)  # as the experiment says, lies included
+    assert "robust = true" in (app / "pyproject.toml").read_text()
+    with federation(tmp_path / "liars", 5) as here:
+        wait_for(lambda: len(nodes_online(here)) == 5, "five nodes to be online")
+        journal = here.folder / "liar.sqlite"
+        said = start(here, app, journal, stream=True, wait_nodes=5)
+    assert "robust: each update is compared with the latest of all 5 clients; up to 1 liar" in said
+    run = af.load(journal)
+    assert run.finished
+    measure = lying.problem().evaluate
+    wanted, reached = (measure(params)["objective"] for params in (af.run(honest).params, run.params))
+    print(f"\nhonest {wanted:.4g}, 1 of 5 lies {reached:.4g}, undefended {af.run(lying).final['objective']:.4g}")
+    assert reached < 2 * wanted
+    rows = {row.client: row for row in filtered_clients(run.journal.event_rows())}
+    assert rows[2].share > 0.5
+    verification = af.verify(journal)
+    assert verification.ok, verification.lines
 
 
 # ---- clients that remember -------------------------------------------------------------------------------------------

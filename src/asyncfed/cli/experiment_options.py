@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from asyncfed.experiment import Experiment
     from asyncfed.presets import PreparedTable
     from asyncfed.problems.protocol import Problem
+    from asyncfed.strategies.protocol import Strategy
 
 PRESET = "regression"
 """The experiment of a command that names none."""
@@ -99,6 +100,9 @@ class ExperimentOptions:
         str | None,
         typer.Option(help="Who lies: a share of the clients (0.3) or a number of them (3).", show_default="0.3"),
     ] = None
+    robust: Annotated[
+        bool, typer.Option("--robust", help="Withstand clients that send false updates, up to a third of them.")
+    ] = False
     settings: Annotated[
         list[str] | None, typer.Option("--set", help="Any other key: --set strategy.max_staleness=3")
     ] = None
@@ -112,6 +116,16 @@ class ExperimentOptions:
         """The experiment that these options describe, where no data are needed: a preset or a TOML file."""
         chosen = self._change(self._preset())
         return chosen if self.lr is None else _with_rate(chosen, self.lr)
+
+    def defend(self, strategy: Strategy, num_clients: int) -> Strategy:
+        """With --robust, the strategy with a defence against liars, of which is said what it is."""
+        if not self.robust:
+            return strategy
+        from asyncfed.presets import make_robust
+
+        defended, words = make_robust(strategy, num_clients)
+        print_note(words)
+        return defended
 
     def prepare(self) -> PreparedExperiment:
         """The experiment that these options describe, with its data: nothing is read or prepared twice.

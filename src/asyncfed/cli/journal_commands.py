@@ -116,6 +116,7 @@ def report(
 
 def _describe_run(file: Path) -> RunDescription:
     """A run with how different its clients' data are, if the file says which data they were; prepared once."""
+    from asyncfed.analysis.filtered_updates import filtered_clients
     from asyncfed.analysis.liar_influence import liar_influence
     from asyncfed.api import load
     from asyncfed.experiment import to_toml
@@ -133,6 +134,7 @@ def _describe_run(file: Path) -> RunDescription:
     return RunDescription(
         *(recorded, to_toml(experiment), heterogeneity, recorded.sha256, recorded.known_clients),
         liars=liar_influence(recorded),
+        filtered=filtered_clients(recorded.journal.event_rows()),
     )
 
 

@@ -63,11 +63,15 @@ def print_run(
     personalize: bool = False,
 ) -> None:
     """The table of a run, with digests if there are any, and, if wanted, of its clients, and its figures."""
+    from asyncfed.analysis.filtered_updates import filtered_clients
     from asyncfed.analysis.liar_influence import liar_influence
     from asyncfed.report.terminal.client_table import client_table
-    from asyncfed.report.terminal.run_tables import run_table
+    from asyncfed.report.terminal.run_tables import filtered_table, run_table
 
     console.print(run_table(run, digests, run.optimal_value if clients else None, liar_influence(run)))
+    left_out = filtered_clients(run.journal.event_rows())
+    if left_out:
+        console.print(filtered_table(left_out))
     if personalize:
         console.print(client_table(run.personalize().table, console.width))
     elif clients:

@@ -13,6 +13,7 @@ from asyncfed.cli.experiment_options import ExperimentOptions, takes_experiment
 from asyncfed.cli.options import CheckpointSeconds, Force, Personalize, Plot, RunFile, Threads, Timeline
 from asyncfed.cli.output import announce_run_file, complaints, console, exit_by_verdict, print_note, print_run
 from asyncfed.core.errors import ConfigError
+from asyncfed.core.record import replace
 
 if TYPE_CHECKING:
     from asyncfed.experiment import Experiment
@@ -35,6 +36,7 @@ def run(
     file = out or options.default_file()
     announce_run_file(file, force)
     chosen, data, _ = options.prepare()
+    chosen = replace(chosen, strategy=options.defend(chosen.strategy, data.clients.num_clients))
     with complaints.status("comparing the clients' data"):
         verdict = chosen.measure_heterogeneity(data.clients).verdict
     print_note(verdict)
@@ -110,6 +112,7 @@ def live(
     file = out or options.default_file("-live.sqlite")
     announce_run_file(file, force)
     chosen, data, _ = options.prepare()
+    chosen = replace(chosen, strategy=options.defend(chosen.strategy, data.clients.num_clients))
     with _live_watcher(chosen, metrics_port) as watch:
         done = run_live(
             chosen,

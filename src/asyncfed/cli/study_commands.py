@@ -70,7 +70,8 @@ def compare(
     usual = PAPER_STRATEGIES if options.names_preset else TABLE_STRATEGIES
     metric, target = _choose_target(metric, target_loss, target_accuracy, "validation" in data.held_out)
     names = [name.strip() for name in (strategies or usual).split(",")]
-    chosen = {name: strategy_like(name, base.strategy, rate) for name in names}
+    count = data.clients.num_clients
+    chosen = {name: options.defend(strategy_like(name, base.strategy, rate), count) for name in names}
     with counting_bar(console, "runs", len(names) * seeds) as watch:
         comparison = compare_strategies(
             base,
@@ -93,7 +94,7 @@ UNEQUAL = "unequal"
 """The experiment of `fairness` if none is named: clients differ, and some are slow."""
 
 
-@takes_experiment("attack", "liars", preset=UNEQUAL)
+@takes_experiment("attack", "liars", "robust", preset=UNEQUAL)
 def fairness(
     options: ExperimentOptions,
     selections: Annotated[
@@ -163,7 +164,7 @@ def _choose_target(
     return metric, accuracy if loss is None else loss
 
 
-@takes_experiment("attack", "liars")
+@takes_experiment("attack", "liars", "robust")
 def certify(
     options: ExperimentOptions,
     seeds: Annotated[int, typer.Option(help="Runs on the same data, for bounds on means; 0: run nothing.")] = 5,

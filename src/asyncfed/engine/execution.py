@@ -5,7 +5,7 @@ It knows no clock: whoever drives it (the simulator's heap, a replayed journal) 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import inf
 from typing import Any, TypeAlias
 
@@ -91,6 +91,7 @@ class Execution:
         self.has_extras = rule is not None  # or, once one is dispatched, a ticket that has them
         self._probe, self._trusted = probe, trusted
         self._merge_key, self._measure_key = purpose_key(seed, "merge"), purpose_key(seed, "measure")
+        self.filtered: dict[int, int] = {}
         self._reports: dict[int, Report] = {}  # with a rule: those that wait to be merged
         self._own_start = own_start
         self._divergence_norm = divergence_norm
@@ -370,6 +371,8 @@ class Execution:
         self.vectors.params, info = rule.step(self.vectors.params, arrivals, merge, key)
         if noise is not None:
             info = {**info, "noise_key": key}
+        if "filtered" in info:
+            self._count_filtered(info, arrivals)
         self.version, self.updates = version, self.updates + len(arrivals)
         form = {**_form(merge), "info": info} if info else _form(merge)
         if len(arrivals) == 1:
@@ -383,6 +386,12 @@ class Execution:
             dispatch = self.dispatches[arrival.ticket]
             self.ledger.count_merge(arrival.client, staleness_of(dispatch, version - 1))
             self._forget(arrival.ticket)
+
+    def _count_filtered(self, info: Mapping[str, float], arrivals: Sequence[Arrival]) -> None:
+        """Count by client what the rule filtered: for whoever watches the run; the journal says it all."""
+        for arrival in arrivals:
+            if f"filtered/{arrival.ticket}" in info:
+                self.filtered[arrival.client] = self.filtered.get(arrival.client, 0) + 1
 
     def _report_detail(self, report: Report) -> int | None:
         if report.metrics is None and report.memory is None:

@@ -21,6 +21,7 @@ def write_app(folder: Path, num_nodes: int = 3) -> list[Path]:
     name = re.sub(r"[^a-z0-9]+", "-", folder.resolve().name.lower()).strip("-") or "app"
     package = "app_" + name.replace("-", "_")
     words = {"name": name, "package": package, "publisher": PUBLISHER, "nodes": str(num_nodes)}
+    words["robust"] = "true" if num_nodes >= 3 else "false"
     written = [
         _write(folder / "pyproject.toml", words),
         _write(folder / "experiment.toml", words),

@@ -21,6 +21,7 @@ from asyncfed.flower.node_program import BuildProblem
 from asyncfed.flower.node_registry import LoadTest, NodeRegistry
 from asyncfed.flower.settings import FlowerSettings, read_settings, with_prefetch
 from asyncfed.live.session import LiveSession
+from asyncfed.presets import make_robust
 from asyncfed.problems.protocol import Problem
 from asyncfed.runs.cores import usable_cores
 from asyncfed.runs.header import check_same_problem, new_header, same_experiment
@@ -56,6 +57,10 @@ def run_on_grid(
 ) -> None:
     """Begin the run, or continue it if its journal exists, and drive it to its end."""
     experiment = with_prefetch(experiment, settings.prefetch)
+    if settings.robust:
+        strategy, words = make_robust(experiment.strategy, experiment.count_clients())
+        experiment = replace(experiment, strategy=strategy)
+        log.info("asyncfed: %s", words)
     check_fit(experiment)
     experiment.strategy.check(experiment.count_clients())
     file = Path(settings.journal or f"runs/{experiment.name}-{experiment.seed}.sqlite").resolve()

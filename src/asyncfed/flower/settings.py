@@ -22,6 +22,7 @@ class FlowerSettings(Config):
         prefetch: Tasks a node may hold at once; with 2 it continues without waiting for the next message; at least 1.
         wait_nodes: How many nodes must be there before the run begins; at least 1.
         poll: Seconds between two queries for replies; positive.
+        robust: Whether the strategy is to withstand clients that send false updates; see `presets.make_robust`.
         return_seconds: How long a restarted server waits for a node it knew before the client has left; positive.
         limits: What a result may be like.
     """
@@ -32,6 +33,7 @@ class FlowerSettings(Config):
     wait_nodes: int = 1
     poll: float = 0.25
     return_seconds: float = 120.0
+    robust: bool = False
     limits: Limits = Limits()
 
     def __post_init__(self) -> None:

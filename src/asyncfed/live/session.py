@@ -31,6 +31,7 @@ Three rules keep a killed server from losing or repeating anything:
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from heapq import heapify, heappop, heappush
 from pathlib import Path
 from secrets import randbits
@@ -149,6 +150,11 @@ class LiveSession:
     def lost(self) -> int:
         """How many tickets were lost."""
         return self._execution.ledger.lost
+
+    @property
+    def filtered(self) -> Mapping[int, int]:
+        """How many updates of each client the rule has filtered since this server was started."""
+        return self._execution.filtered
 
     def in_flight(self, client: int | None = None) -> list[int]:
         """Tickets that are out, oldest first: all, or those of one client, which works on them in this order."""

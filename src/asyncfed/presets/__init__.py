@@ -4,6 +4,7 @@ from asyncfed.presets.named_delays import DELAYS, delays_named
 from asyncfed.presets.named_experiments import PRESETS, preset
 from asyncfed.presets.named_strategies import STRATEGIES, Rate, strategy_like, strategy_named
 from asyncfed.presets.paper_experiments import Reading, regression, svm
+from asyncfed.presets.robust_defaults import make_robust
 from asyncfed.presets.table_defaults import default_delays as table_delays
 from asyncfed.presets.table_experiments import BUILT_IN, PROBLEMS, PreparedTable, prepare_table, table, table_name
 from asyncfed.presets.unequal_clients import unequal
@@ -18,6 +19,7 @@ __all__ = [
     "Rate",
     "Reading",
     "delays_named",
+    "make_robust",
     "prepare_table",
     "preset",
     "regression",

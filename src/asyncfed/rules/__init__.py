@@ -20,6 +20,7 @@ from asyncfed.rules.batch_table import BatchTable
 from asyncfed.rules.bucket_aggregate import BucketAggregate
 from asyncfed.rules.ca2fl import CA2FL
 from asyncfed.rules.clipped import Clipped
+from asyncfed.rules.compared import Compared
 from asyncfed.rules.dc_asgd import DcAsgd
 from asyncfed.rules.fadas import Fadas
 from asyncfed.rules.feddyn import FedDyn
@@ -63,6 +64,7 @@ __all__ = [
     "BucketAggregate",
     "CenteredClipping",
     "Clipped",
+    "Compared",
     "Ctma",
     "DcAsgd",
     "Fadas",

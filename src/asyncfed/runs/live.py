@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 class LiveProgress(NamedTuple):
     """How far a live run is: what a progress bar and an exporter of metrics need.
 
-    `set_aside` are the clients excluded for their faults; the exporter's metric has that name.
+    `set_aside` are the clients excluded for their faults; the exporter's metric has that name. `filtered` is how many
+    updates of each client the rule has left out.
     """
 
     rounds: int
@@ -44,6 +45,7 @@ class LiveProgress(NamedTuple):
     lost: int
     refused: int
     set_aside: int
+    filtered: Mapping[int, int]
 
 
 LiveWatcher = Callable[[LiveProgress], None]
@@ -58,6 +60,7 @@ def live_progress(session: LiveSession) -> LiveProgress:
         session.lost,
         session.refused,
         len(session.excluded),
+        session.filtered,
     )
 
 

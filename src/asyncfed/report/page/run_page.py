@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from asyncfed.analysis.client_table import MOST_ROWS, ClientTable
+from asyncfed.analysis.filtered_updates import FilteredClient
 from asyncfed.analysis.liar_influence import LiarInfluence
 from asyncfed.analysis.plain_text import format_number
 from asyncfed.analysis.protocols import ReportedRun
 from asyncfed.core.errors import ConfigError
 from asyncfed.report.figures.client_figure import client_figure
+from asyncfed.report.filtered_table import TITLE, filtered_rows
 from asyncfed.report.page.html_page import write_page
 from asyncfed.report.page.run_page_figures import run_figures
 from asyncfed.report.strategy_label import strategy_label
@@ -30,6 +32,7 @@ class RunDescription:
         sha256: its digests by name.
         clients: the table of its clients, if the data are known.
         liars: how much liars had of it; None if nobody lies.
+        filtered: clients whose updates were filtered, dropped or refused.
     """
 
     run: ReportedRun
@@ -38,6 +41,7 @@ class RunDescription:
     sha256: Mapping[str, str]
     clients: ClientTable | None = None
     liars: LiarInfluence | None = None
+    filtered: Sequence[FilteredClient] = ()
 
 
 def write_run_page(out: Path, described: Sequence[RunDescription], rerun: str = "") -> Path:
@@ -62,7 +66,8 @@ def write_run_page(out: Path, described: Sequence[RunDescription], rerun: str = 
         },
         {"Results": [_row(label, each) for label, each in named.items()]},
         long_tables={
-            title: rows for label, table in clients.items() for title, rows in _client_tables(label, table).items()
+            **{f"{TITLE}: {label}": filtered_rows(each.filtered) for label, each in named.items() if each.filtered},
+            **{title: rows for label, table in clients.items() for title, rows in _client_tables(label, table).items()},
         },
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import isfinite
 from typing import Any
 
@@ -11,10 +11,12 @@ from rich import box
 from rich.table import Table
 
 from asyncfed.analysis.convergence import judge_convergence
+from asyncfed.analysis.filtered_updates import FilteredClient
 from asyncfed.analysis.liar_influence import LiarInfluence
 from asyncfed.analysis.plain_text import format_number
 from asyncfed.analysis.protocols import AXES, Axis, Ratio, ReportedComparison, ReportedRun, check_label
 from asyncfed.analysis.statistics import mean_interval
+from asyncfed.report.filtered_table import TITLE, filtered_rows
 from asyncfed.report.units import describe_target, format_quantity, format_ratio
 
 TIGHT: dict[str, Any] = {"box": box.SIMPLE_HEAD, "show_edge": False, "padding": 0}  # seven columns in a terminal of 80
@@ -68,6 +70,17 @@ def run_table(
             table.add_row(f"rule: {name.replace('_', ' ')}", shown)
     for name, digest in (digests or {}).items():
         table.add_row(name, digest)
+    return table
+
+
+def filtered_table(clients: Sequence[FilteredClient]) -> Table:
+    """A row a client whose updates were filtered, dropped or refused: how often, when last and why."""
+    table = Table(title=TITLE, title_justify="left", box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0))
+    rows = filtered_rows(clients)
+    for name in rows[0]:
+        table.add_column(name, justify="left" if name in ("client", "reason") else "right", overflow="fold")
+    for row in rows:
+        table.add_row(*row.values())
     return table
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Protocol
 
@@ -35,17 +35,21 @@ class LiveProgress(RunProgress, Protocol):
     def refused(self) -> int: ...
     @property
     def set_aside(self) -> int: ...
+    @property
+    def filtered(self) -> Mapping[int, int]: ...
 
 
 @contextmanager
 def metrics_endpoint(port: int, run: str, address: str = "127.0.0.1") -> Iterator[Callable[[LiveProgress], None]]:
     """Serve `http://address:port/metrics` while the context is open; yields the function to call with progress."""
     try:
-        from prometheus_client import CollectorRegistry, Gauge, start_http_server
+        from prometheus_client import CollectorRegistry, Counter, Gauge, start_http_server
     except ImportError as error:
         raise ConfigError('Metrics need prometheus_client: pip install "asyncfed[prometheus]".') from error
     registry = CollectorRegistry()
     gauges = {name: Gauge(f"asyncfed_{name}", words, ["run"], registry=registry) for name, words in GAUGES.items()}
+    filtered = Counter("asyncfed_filtered", "Updates left out as lies", ["run", "client"], registry=registry)
+    counted: dict[int, int] = {}
     try:
         server, thread = start_http_server(port, address, registry)
     except (OSError, OverflowError) as error:
@@ -56,6 +60,9 @@ def metrics_endpoint(port: int, run: str, address: str = "127.0.0.1") -> Iterato
     def update(now: LiveProgress) -> None:
         for name, gauge in gauges.items():
             gauge.labels(run).set(getattr(now, name))
+        for client, count in now.filtered.items():
+            filtered.labels(run, str(client)).inc(count - counted.get(client, 0))
+            counted[client] = count
 
     try:
         yield update

@@ -47,7 +47,7 @@ def test_noise_for_privacy_is_refused():
 
 WITHOUT_RULE = {
     *("published", "published_sync", "cyclic", "asyncfeded", "port", "fedfa", "ringleader", "safa", "fedat"),
-    *("zeno", "aflguard"),
+    *("zeno", "aflguard", "kardam", "kardam_code", "basgd"),
 }
 
 

@@ -40,15 +40,15 @@ def steps(rule, *arrivals, num_clients=3, params=0.0):
 
 
 def test_a_hand_computed_trace():
-    """Held; merged with the second, both shortened to the shorter; then the table is {1, 2, 3}, m = 2, limit = 5."""
+    """Held; merged with the second, both shortened to the shorter; then the table is {1, 2, 3}, m = 2, limit = 4."""
     found, memory = steps(
         Compared(), arrival(0, [1.0]), arrival(1, [2.0]), arrival(2, [3.0]), arrival(2, [-30.0], ticket=3)
     )
     assert found[0] == (0.0, {"held": 1})
     assert found[1] == (2.0, {"shortened": 1, "shortened/1": 2.0})
     assert found[2] == (5.0, {})
-    # the table is {1, 2, -30}: m = 1, distances 0, 1 and 31, limit 5 * 1; the lie counts as 1
-    assert found[3] == (6.0, {"filtered": 1, "filtered/3": 31.0 / 5.0})
+    # the table is {1, 2, -30}: m = 1, distances 0, 1 and 31, limit 4 * 1; the lie counts as 1
+    assert found[3] == (6.0, {"filtered": 1, "filtered/3": 31.0 / 4.0})
     assert memory["filtered"].tolist() == [0.0, 0.0, 1.0]
     assert memory["seen"].tolist() == [0.0, 0.0, 1.9]
 

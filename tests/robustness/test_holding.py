@@ -19,6 +19,9 @@ HARMFUL = {
 }
 """Attacks under which undefended runs must be seen to fail; others may be harmless here."""
 
+ONLY_WITH_TRUST = {("digits", "inner_product")}
+"""Where no defence without trusted data holds: lies near zero look like the centre of updates that differ much."""
+
 
 @pytest.mark.parametrize("problem", HARMFUL)
 def test_a_defence_of_each_kind_holds_where_undefended_runs_fail(problem, tmp_path):
@@ -27,5 +30,5 @@ def test_a_defence_of_each_kind_holds_where_undefended_runs_fail(problem, tmp_pa
     assert set(found) == set(ATTACKS)
     for attack, one in found.items():
         assert one.hurts or attack not in HARMFUL[problem], attack
-        assert one.without_trust or not one.hurts, one.sentence
+        assert one.without_trust or not one.hurts or (problem, attack) in ONLY_WITH_TRUST, one.sentence
         assert one.with_trust, one.sentence

@@ -7,6 +7,7 @@ from typing import Literal
 
 from asyncfed.core.record import Record, replace
 from asyncfed.core.types import Work
+from asyncfed.presets.robust_defaults import make_robust
 from asyncfed.rules.aggregators.centered_clipping import CenteredClipping
 from asyncfed.rules.aggregators.ctma import Ctma
 from asyncfed.rules.aggregators.geometric_median import GeometricMedian
@@ -115,6 +116,13 @@ def _with_a_buffer() -> list[Defence]:
             "centered_clipping",
             "the last aggregate, moved towards each update by at most the running median of the distances, 3 times",
             CenteredClipping(iterations=3),
+        ),
+        Defence(
+            "robust_default",
+            f"what `--robust` puts in for {EXPECTED} liars: updates far from all clients' latest count as their median",
+            "over a buffer",
+            "fedbuff",
+            lambda work: make_robust(_buffered()(work), NUM_CLIENTS, EXPECTED)[0],
         ),
         _robust("ctma", f"the mean of the {rest} updates nearest to the median", Ctma(liars=EXPECTED)),
     ]

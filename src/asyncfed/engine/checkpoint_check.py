@@ -65,6 +65,7 @@ class _ExecutionState(Record):
     ledger: _LedgerState
     pending: dict[str, float | None]
     evaluated_at: int | None
+    drops: int = 0
 
 
 class _SimulationState(Record):
@@ -95,8 +96,8 @@ def check_execution_state(state: dict[str, Any], arrays: dict[str, np.ndarray], 
     check_clients(ledger.clients, num_clients)
     if ledger.num_clients != num_clients or ledger._squares < 0:
         raise ValueError(f"its account is of {ledger.num_clients} clients, but the run has {num_clients}")
-    if min(server.version, server.round, server.updates, server.inputs, ledger.model_bytes) < 0:
-        raise ValueError("it counts fewer than no versions, rounds, updates, inputs or bytes")
+    if min(server.version, server.round, server.updates, server.inputs, ledger.model_bytes, known.drops) < 0:
+        raise ValueError("it counts fewer than no versions, rounds, updates, inputs, bytes or drops")
     if server.stopped is not None:
         out = set()  # a run that was halted in the middle of a decision did not send its last tickets
     if not out | waiting <= set(arrays["tickets"].tolist()) or max(out | waiting, default=-1) >= server.next_ticket:

@@ -17,7 +17,7 @@ from asyncfed.core.record import UNSET, from_plain, replace, to_json, to_plain
 from asyncfed.core.server import Server
 from asyncfed.core.types import Cancel, Combine, Dispatch, Drop, Merge, Report, Stop, Wake, Work, staleness_of
 from asyncfed.engine.evaluation import Evaluator
-from asyncfed.engine.stopping import StoppingMonitor
+from asyncfed.engine.stopping import StoppingMonitor, nothing_merged
 from asyncfed.problems.protocol import ClientShard, Problem
 from asyncfed.rules import Arrival, RuleRun, Vectors
 from asyncfed.rules.protocol import SERVER_ROWS, Probe
@@ -82,6 +82,8 @@ class Execution:
         self.stopping: StoppingMonitor | None = None
         self.best: np.ndarray | None = None  # the model that the run is left with, unless it is the last one
         self._halted = False
+        self.most_drops: float = inf  # so many in a row end the run; set by whoever drives it, not when it is repeated
+        self._drops, self._dropped_at = 0, 0  # how many updates were dropped in a row, and at which version
         self.on_dispatch: Callable[[Dispatch], None] = lambda dispatch: None
         self.on_merge: Callable[[Merge], None] | None = None
         self.on_wake: Callable[[float, int], None] = lambda due, number: None
@@ -127,6 +129,8 @@ class Execution:
         self._carry_out(outputs)
         if self.stopping is not None:
             self._halt_early(self.stopping.spent(self.ledger.energy))
+        if self._drops >= self.most_drops and self._dropped_at == self.version:
+            self._halt_early(nothing_merged(self._drops))
 
     def lose(self, ticket: int, after: float, energy: float, reason: str | None = None) -> None:
         """A ticket will never be reported: lost `after` seconds, having cost `energy` joules."""
@@ -212,6 +216,8 @@ class Execution:
             elif kind is Drop:
                 self._write(DROP, output.ticket, self.vectors.client_of[output.ticket], None, None, output.reason)
                 self.ledger.dropped += 1
+                self._drops = self._drops + 1 if self._dropped_at == self.version else 1
+                self._dropped_at = self.version
                 self._forget(output.ticket)
             elif kind is Cancel:
                 self._cancel(output)
@@ -468,6 +474,7 @@ class Execution:
             "ledger": self.ledger.snapshot(),
             "pending": self.evaluator.pending,
             "evaluated_at": self.evaluated_at,
+            **({"drops": self._drops} if self._drops and self._dropped_at == self.version else {}),
             **({} if self.stopping is None else {"watch": self.stopping.snapshot()}),
             **({} if self.rule is None else {"reports": to_plain(list(self._reports.values()))}),
         }
@@ -486,6 +493,7 @@ class Execution:
             self.stopping.restore(snapshot["watch"])
         self.server.restore(snapshot["server"])
         self.version, self.round, self.updates = self.server.version, self.server.round, self.server.updates
+        self._drops, self._dropped_at = snapshot.get("drops", 0), self.version
         dispatches = [*self.server.outstanding.values(), *self.server.waiting.values()]
         self.dispatches = {d.ticket: d for d in dispatches}
         self.has_extras = self.has_extras or any(map(has_extras, dispatches))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import inf
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -17,6 +18,9 @@ from asyncfed.problems.trusted_rows import TrustedData
 from asyncfed.rules.protocol import SERVER_ROWS, rule_of, trains_on
 
 Checkpoint: TypeAlias = tuple[dict[str, Any], dict[str, np.ndarray]]
+
+MOST_DROPS, MOST_DROPS_A_CLIENT = 10_000, 100
+"""A strategy that drops so many updates in a row, and so many for each client, will not merge any more."""
 
 
 class Churn(Config):
@@ -95,6 +99,12 @@ def evaluator_of(problem: Problem, plan: Plan) -> Evaluator:
     """What measures the models of a run."""
     error_of = None if plan.stopping is None else plan.stopping.error_of_part
     return Evaluator(problem, plan.evaluation, plan.threads, plan.seed, error_of)
+
+
+def most_drops(num_clients: int, plan: Plan) -> float:
+    """How many updates dropped in a row end a run that nothing else would end; infinite where time or energy does."""
+    ends_anyway = plan.budget.elapsed is not None or (plan.stopping is not None and plan.stopping.energy is not None)
+    return inf if ends_anyway else max(MOST_DROPS, MOST_DROPS_A_CLIENT * num_clients)
 
 
 def check_stopping(problem: Problem, plan: Plan) -> None:

@@ -232,3 +232,8 @@ def kept_row(rules: Stopping | None, evaluations: Mapping[str, Any]) -> int:
         if monitor.is_best(metrics):
             kept = row
     return kept
+
+
+def nothing_merged(drops: int) -> str:
+    """Why a run ends whose strategy drops everything; what to do about it is the advice of its result."""
+    return f"starved: the last {drops:,} updates in a row were dropped and none was merged, so the model stays as it is"

@@ -44,7 +44,7 @@ from asyncfed.core.random import draw_key, purpose_key
 from asyncfed.core.record import UNSET, Config, Record, UnsetType
 from asyncfed.core.types import Dispatch, Report, Uplink, Work
 from asyncfed.engine.execution_setup import set_up
-from asyncfed.engine.plan import Checkpoint, Plan
+from asyncfed.engine.plan import Checkpoint, Plan, most_drops
 from asyncfed.engine.progress import RunState
 from asyncfed.engine.replay import repeat_costs, repeat_input, with_decisions
 from asyncfed.live.checks import Limits, change_norm, find_fault, find_fault_in_change, max_message_bytes, read_model
@@ -121,6 +121,7 @@ class LiveSession:
         self._saved_at: float | None = None
         self._checkpoint = journal.checkpoint()
         self._execution = set_up(problem, plan, journal, self._checkpoint)
+        self._execution.most_drops = most_drops(problem.num_clients, plan)
         self._execution.on_dispatch = self._record_dispatch
         self._execution.on_wake = self._set_timer
         self._execution.on_cancel = self._cancel

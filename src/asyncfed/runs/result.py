@@ -77,6 +77,11 @@ class RecordedRun:
     @property
     def advice(self) -> str:
         """What to try next if the run did not end well."""
+        if "were dropped" in self.reason:
+            return (
+                "The strategy accepts nobody's updates: loosen what it accepts, check its trusted rows, or use another "
+                "one. Why each was dropped: `asyncfed export RUN events.csv --table events`."
+            )
         return {
             "diverged": "Try a smaller strategy.work.learning_rate, fewer local epochs, or another aggregate: mixing "
             "and latest never diverge from staleness, sums and averages of deltas do.",

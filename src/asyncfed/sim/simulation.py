@@ -15,7 +15,7 @@ from asyncfed.delays.work_amount import completed_fraction
 from asyncfed.engine.checkpoint_check import TIMERS, check_simulation_state
 from asyncfed.engine.execution import MergeObserver
 from asyncfed.engine.execution_setup import set_up
-from asyncfed.engine.plan import Checkpoint, Churn, Plan
+from asyncfed.engine.plan import Checkpoint, Churn, Plan, most_drops
 from asyncfed.engine.progress import RunState
 from asyncfed.engine.training import LateTraining, known_before
 from asyncfed.problems.protocol import Problem
@@ -53,6 +53,7 @@ class Simulation:
         self._time_limit = inf if plan.budget.elapsed is None else plan.budget.elapsed
         self.finished = False
         self._execution = set_up(problem, plan, journal, checkpoint)
+        self._execution.most_drops = most_drops(problem.num_clients, plan)
         self.state = RunState(self._execution)
         rule = self._execution.rule
         self._training = LateTraining(problem, self._execution.vectors, plan.seed, plan.threads, rule)

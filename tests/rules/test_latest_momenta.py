@@ -9,7 +9,7 @@ from asyncfed.core.errors import ConfigError
 from asyncfed.core.types import Budget, Merge, Work
 from asyncfed.delays import Delays, Exponential
 from asyncfed.rules import Arrival, LatestModels, LatestMomenta, RuleRun
-from asyncfed.rules.aggregators import Average, Median
+from asyncfed.rules.aggregators import Average, Ctma, Median
 from asyncfed.strategies import AFL, AsyncSGD
 
 WORK = Work(epochs=1, batch_size=8, learning_rate=0.05)
@@ -106,3 +106,12 @@ def test_too_few_clients_are_refused():
 )
 def test_threads_interruptions_and_replay(tiny, trusted, strategy):
     trusted(tiny(clients=6, strategy=strategy, delays=DELAYS, budget=Budget(updates=50)))
+
+
+def test_whose_latest_model_stands_out_is_filtered_by_its_ticket():
+    rule = LatestModels(aggregator=Ctma(liars=1, factor=3.0))
+    seen, info = play(rule, [(0, 1.0), (1, 2.0), (2, 3.0), (3, 90.0)], of="model")
+    assert seen[-1] == 2.0  # the median of 1, 2, 3, 90 is 2.5; distances 1.5, 0.5, 0.5, 87.5, median 1; 90 is left out
+    assert info == {"left_out": 1.0, "filtered": 1, "filtered/3": 87.5}
+    seen, info = play(rule, [(0, 1.0), (1, 2.0), (2, 3.0), (3, 5.0)], of="model")
+    assert (seen[-1], info) == (2.75, {})  # 2.5 from 2.5 is within 3 times the median distance: the mean of all

@@ -6,7 +6,8 @@ from typing import Any
 
 from asyncfed.core.errors import ConfigError
 from asyncfed.core.record import kind_of, replace
-from asyncfed.rules import Compared, Mean, Robust
+from asyncfed.rules import Compared, LatestModels, Mean, Robust
+from asyncfed.rules.aggregators import Ctma, GeometricMedian
 from asyncfed.rules.protocol import ServerRule, check_merge, rule_of
 from asyncfed.strategies import Dispatching
 from asyncfed.strategies.protocol import Strategy
@@ -16,11 +17,17 @@ FEWEST_CLIENTS = 3
 """One liar among two cannot be told from the other."""
 
 
+STANDS_OUT = 3.0
+"""A client's latest model may be left out if it is so many times as far from the centre as the median one."""
+
+
 def make_robust(strategy: Strategy, num_clients: int, liars: int | None = None) -> tuple[Strategy, str]:
     """The strategy with a defence against clients that send false updates, and what that is, in words.
 
     Every update is compared with the latest change of each client, and one that is far from them counts as if it were
-    their median: see `asyncfed.rules.Compared`. It is put around the rule that the strategy has.
+    their median: see `asyncfed.rules.Compared`. It is put around the rule that the strategy has. Where the strategy
+    averages every client's latest model, as AFL does, the mean is of those models that do not stand out
+    (`asyncfed.rules.LatestModels`): a table of models tells liars from others sooner than one of changes.
 
     Args:
         strategy: any strategy that takes a rule.
@@ -51,10 +58,8 @@ def make_robust(strategy: Strategy, num_clients: int, liars: int | None = None) 
         )
     defended = _with_rule(strategy, count, num_clients)
     many = "1 liar" if count == 1 else f"{count} liars"
-    words = (
-        f"each update is compared with the latest of all {num_clients} clients; up to {many} among them are withstood"
-    )
-    return defended, f"robust: {words}"
+    words = f"each update is compared with the latest of all {num_clients} clients"
+    return defended, f"robust: {words}; up to {many} among them are withstood"
 
 
 def _with_rule(strategy: Strategy, liars: int, num_clients: int) -> Strategy:
@@ -74,7 +79,10 @@ def _with_rule(strategy: Strategy, liars: int, num_clients: int) -> Strategy:
             f"robust compares clients with each other, and strategy.rule of {kind} adds noise for their privacy, which "
             "holds for sums only. Leave one of them out."
         )
-    rule = Compared(rule=Mean() if inner is None else inner, liars=liars)
+    rule: ServerRule = Compared(rule=Mean() if inner is None else inner, liars=liars)
+    equal = getattr(strategy, "weighting", "equal") == "equal"  # the table of models counts every client the same
+    if inner is None and equal and getattr(strategy, "aggregate", None) == "latest":
+        rule = LatestModels(aggregator=Ctma(anchor=GeometricMedian(), liars=liars, factor=STANDS_OUT))
     at_once = strategy.dispatch.merged_at_once if isinstance(strategy, Dispatching) else 1
     check_merge(rule, at_once, num_clients)
     bare: Any = strategy
@@ -85,7 +93,7 @@ def _with_rule(strategy: Strategy, liars: int, num_clients: int) -> Strategy:
 def _is_robust(rule: ServerRule | None) -> bool:
     """Whether a rule, or one that it wraps, is a defence already."""
     while rule is not None:
-        if isinstance(rule, Compared | Robust):
+        if isinstance(rule, Compared | LatestModels | Robust):
             return True
         inner = getattr(rule, "rule", None)
         rule = inner if isinstance(inner, ServerRule) else None

@@ -13,7 +13,7 @@ from asyncfed.core.record import Config
 from asyncfed.core.types import Merge, Work
 from asyncfed.registry import register
 from asyncfed.rules.aggregators.median import Median
-from asyncfed.rules.aggregators.protocol import Aggregator
+from asyncfed.rules.aggregators.protocol import Aggregate, Aggregator
 from asyncfed.rules.client_table import ClientTable
 from asyncfed.rules.protocol import Arrays, Arrival, Rule
 from asyncfed.rules.robust_parts import OWN, aggregate_in, is_enough
@@ -68,5 +68,14 @@ class LatestModels(Rule, Config, tag_field="kind", tag="latest_models"):
         if not is_enough(self.aggregator, len(clients)):
             return params, memory, {"too_few": float(len(clients))}
         found = aggregate_in(memory, self.aggregator, models - params, np.ones(len(clients)), clients)
-        info = {} if found.kept is None or found.kept.all() else {"left_out": float((~found.kept).sum())}
-        return (params + found.vector).astype(params.dtype), memory, info
+        return (params + found.vector).astype(params.dtype), memory, _findings(found, clients, arrivals)
+
+
+def _findings(found: Aggregate, clients: np.ndarray, arrivals: Sequence[Arrival]) -> dict[str, float]:
+    """How many clients were left out, and which of the updates that have just arrived are among them."""
+    if found.kept is None or found.kept.all():
+        return {}
+    scores = np.zeros(len(clients)) if found.scores is None else found.scores
+    left_out = {int(c): float(s) for c, s, kept in zip(clients, scores, found.kept, strict=True) if not kept}
+    filtered = {f"filtered/{a.ticket}": left_out[a.client] for a in arrivals if a.client in left_out}
+    return {"left_out": float(len(left_out)), **({"filtered": len(filtered), **filtered} if filtered else {})}

@@ -296,3 +296,24 @@ def test_what_cannot_work_is_refused(aggregator, count, message):
 def test_settings_are_checked(made, settings, message):
     with pytest.raises(ConfigError, match=message):
         made(**settings)
+
+
+def test_ctma_with_a_factor_leaves_out_at_most_f_and_only_who_stands_out():
+    rows = np.array([[1.0], [2.0], [3.0], [90.0], [80.0]])
+    weights, ids = np.full(5, 0.2), np.arange(5)
+    found, _ = Ctma(liars=1, factor=3.0).aggregate(rows, weights, {}, ids)
+    assert found.kept.tolist() == [True, True, True, False, True]  # two stand out; one may be left out
+    found, _ = Ctma(liars=2, factor=3.0).aggregate(rows, weights, {}, ids)
+    assert found.kept.tolist() == [True, True, True, False, False]
+    found, _ = Ctma(liars=2, factor=3.0).aggregate(rows[:3], np.full(3, 1 / 3), {}, ids[:3])
+    assert found.kept.all()
+    assert found.vector == pytest.approx([2.0])
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [({"factor": 0.5}, "factor is 0.5"), ({"factor": 2.0, "share": 0.2}, "both factor and share")],
+)
+def test_a_factor_that_makes_no_sense_is_refused(settings, words):
+    with pytest.raises(ConfigError, match=words):
+        Ctma(**settings)

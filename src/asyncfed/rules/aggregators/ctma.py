@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import inf
+
 import numpy as np
 
 from asyncfed.core.errors import ConfigError
@@ -24,11 +26,15 @@ class Ctma(Config, tag_field="kind", tag="ctma"):
     keeps all within the k - f-th distance divides their sum by k - f nevertheless. f = 0 and lambda = 0 are the mean.
     Who is not kept is filtered, with the distance from a0 as the score.
 
+    With `factor`, of the f farthest only those are left out that are more than `factor` times as far from a0 as the
+    median vector: then nobody is, as long as nobody stands out, and honest clients whose data differ are heard.
+
     Args:
         anchor: a robust aggregate; it must withstand f liars itself.
         liars: f; fewer than 2f + 1 vectors are refused. Left out: a third of the vectors, rounded up, at most what the
             anchor withstands; then at least 3 vectors are needed, which withstand 1.
         share: lambda, the share of the weight that liars may have, from 0 to below 1/2; in place of `liars`.
+        factor: how many times the median distance is always kept, 1 or more; left out: nothing is kept for being near.
 
     >>> Ctma().tolerates(10), Ctma(share=0.25).tolerates(10)
     (4, 2)
@@ -40,9 +46,14 @@ class Ctma(Config, tag_field="kind", tag="ctma"):
     anchor: Aggregator = Median()
     liars: int | UnsetType = UNSET
     share: float | UnsetType = UNSET
+    factor: float | UnsetType = UNSET
 
     def __post_init__(self) -> None:
         check_liars("ctma", self.liars)
+        if self.factor is not UNSET and not 1 <= self.factor < inf:
+            raise ConfigError(f"ctma.factor is {self.factor}; it must be 1 or more, or left out.")
+        if self.factor is not UNSET and self.share is not UNSET:
+            raise ConfigError("ctma has both factor and share; factor goes with liars. Leave one of them out.")
         if self.share is not UNSET and not 0 <= self.share < 0.5:
             raise ConfigError(f"ctma.share is {self.share}; it must be at least 0 and below 0.5, or left out.")
         if self.share is not UNSET and self.liars is not UNSET:
@@ -87,6 +98,8 @@ class Ctma(Config, tag_field="kind", tag="ctma"):
         kept_rows = np.zeros(len(rows), bool)
         if self.share is UNSET:
             kept_rows[nearest[: len(rows) - self.tolerates(len(rows))]] = True
+            if self.factor is not UNSET:
+                kept_rows |= found <= self.factor * np.median(found)
         else:
             shares = _trim_weight(shares, nearest, self.share)
             kept_rows[:] = shares > 0

@@ -80,3 +80,25 @@ def ctma(vectors, weights, settings):
     for i in nearest:
         total, left = total + min(left, weights[i]) * vectors[i], max(0.0, left - weights[i])
     return total / (1 - settings["share"])
+
+
+def compared(x, latest, arrivals, factor):
+    """Each client's latest change T_c, median m, limit = max(factor * median |T_c - m|, median |T_c|); beyond it, m.
+
+    `latest` has a change of every client, and is changed; `arrivals` are (client, weight, change) of one merge, all of
+    which are in the table before the first is compared. The answer: the model, and how far the filtered ones were.
+    """
+    latest |= {client: change for client, _, change in arrivals if np.all(np.isfinite(change))}
+    table = np.array(list(latest.values()))
+    m = np.median(table, axis=0)
+    far = sorted(float(np.sqrt(((row - m) ** 2).sum())) for row in table)
+    long = sorted(float(np.sqrt((row**2).sum())) for row in table)
+    middle = len(table) // 2
+    usual, length = ((v[middle] + v[-1 - middle]) / 2 for v in (far, long))
+    limit, filtered = max(factor * usual, length), {}
+    for place, (_, weight, change) in enumerate(arrivals):
+        distance = float(np.sqrt(((change - m) ** 2).sum()))
+        if not distance <= limit:
+            filtered[place], change = distance / limit, m
+        x = x + weight * change
+    return x, filtered

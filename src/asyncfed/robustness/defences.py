@@ -42,6 +42,9 @@ EXPECTED = 8
 MOST_KARDAM = (NUM_CLIENTS - 1) // 3
 """Liars that Kardam allows among so many clients."""
 
+OUTLIER = 2.0
+"""How many times the median distance from the centre an update stands out at, where only outliers are left out."""
+
 SERVER_LR = 1.0 / NUM_CLIENTS
 """What a change counts that is merged on arrival."""
 
@@ -125,6 +128,11 @@ def _with_a_buffer() -> list[Defence]:
             lambda work: make_robust(_buffered()(work), NUM_CLIENTS, EXPECTED)[0],
         ),
         _robust("ctma", f"the mean of the {rest} updates nearest to the median", Ctma(liars=EXPECTED)),
+        _robust(
+            "ctma_outliers",
+            f"the mean without those of the {EXPECTED} farthest that are {OUTLIER:g} times as far as the median one",
+            Ctma(anchor=GeometricMedian(), liars=EXPECTED, factor=OUTLIER),
+        ),
     ]
 
 

@@ -43,7 +43,7 @@ def test_compare_says_it_and_defends_every_strategy(cli, tmp_path):
 @pytest.mark.parametrize(
     ("options", "why"),
     [
-        (("--strategy", "zeno"), "robust needs a strategy that takes a rule, and zeno has none"),
+        (("--strategy", "zeno"), "robust needs a strategy that takes a rule, and zeno takes none"),
         (("--num-clients", 2), "robust needs at least 3 clients, and there are 2"),
         (("--strategy", "fedbuff", "--set", "strategy.rule.kind=compared"), "is a defence already"),
     ],

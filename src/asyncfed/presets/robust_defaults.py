@@ -69,7 +69,10 @@ def _with_rule(strategy: Strategy, liars: int, num_clients: int) -> Strategy:
         return around
     kind, inner = kind_of(type(strategy)), rule_of(strategy)
     if "rule" not in getattr(strategy, "__struct_fields__", ()):
-        raise ConfigError(f"robust needs a strategy that takes a rule, and {kind} has none. Use another one.")
+        raise ConfigError(
+            f"robust needs a strategy that takes a rule, and {kind} takes none: it is a defence itself, or merges in a "
+            "way of its own. Leave robust out, or use another strategy."
+        )
     if _is_robust(inner):
         raise ConfigError(
             f"robust is asked for, but strategy.rule of {kind} is a defence already. Leave one of them out."

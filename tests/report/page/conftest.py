@@ -41,13 +41,14 @@ def read_page():
 
 
 @pytest.fixture(scope="session")
-def study_browser():
-    """A Chromium; without it, or without Playwright, the test is skipped."""
+def browser():
+    """A Chromium for all tests of a process, since Playwright does not start twice; without one they are skipped."""
     playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     program = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
     if program is None:
         pytest.skip("no Chromium: apt-get install chromium")
     quiet = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
+    quiet += ["--disable-sync", "--no-first-run"]
     with playwright.sync_playwright() as driver:
         opened = driver.chromium.launch(executable_path=program, headless=True, args=quiet)
         yield opened
@@ -55,11 +56,11 @@ def study_browser():
 
 
 @pytest.fixture
-def open_study(study_browser):
+def open_study(browser):
     """`open_study(path)`: the page, drawn; `complaints` holds what the browser said, and what was fetched."""
 
     def open_page(path, width=1400, height=900, **context):
-        page = study_browser.new_context(viewport={"width": width, "height": height}, **context).new_page()
+        page = browser.new_context(viewport={"width": width, "height": height}, **context).new_page()
         page.complaints = []
         page.on("console", lambda said: page.complaints.append(said.text))
         page.on("pageerror", lambda error: page.complaints.append(str(error)))

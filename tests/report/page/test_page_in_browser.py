@@ -1,36 +1,14 @@
 """The report page in a real browser: everything is drawn, buttons work, nothing is fetched, it fits a phone."""
 
 import csv
-import shutil
 
 import pytest
 
 from asyncfed.report.page.html_page import write_page
 
-playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(BROWSER is None, reason="no Chromium: apt-get install chromium"),
-]
+pytestmark = pytest.mark.slow
 
-QUIET = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--no-first-run",
-]
 DESK, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with playwright.sync_playwright() as driver:
-        opened = driver.chromium.launch(executable_path=BROWSER, headless=True, args=QUIET)
-        yield opened
-        opened.close()
 
 
 @pytest.fixture(scope="module")

@@ -145,7 +145,7 @@ def wait_for_events(path, process, wanted):
 @each
 def test_killed_and_resumed_it_ends_as_if_nothing_had_happened(name, tmp_path):
     toml, path = tmp_path / "experiment.toml", tmp_path / "killed.sqlite"
-    experiment = described(name, 6_000)
+    experiment = described(name, 16_000)
     toml.write_text(af.to_toml(experiment))
     process = start("run", toml, path, "--checkpoint-seconds", "0.05")
     wait_for_events(path, process, 300)

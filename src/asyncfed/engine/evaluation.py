@@ -57,7 +57,7 @@ class Evaluator:
         self._key = purpose_key(seed, "first_client_loss")
         self._at_random = problem if isinstance(problem, MeasuresAtRandom) else None
         self._optimum = problem.optimum() if settings.distance else None
-        rows = problem if isinstance(problem, MeasuresRows) else None
+        rows = problem if error_of is not None and isinstance(problem, MeasuresRows) else None
         self._rows = rows if rows is not None and error_of in rows.parts else None
         self._error_of = error_of
 

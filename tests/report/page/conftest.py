@@ -40,9 +40,9 @@ def read_page():
     return PageReader
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser():
-    """A Chromium for all tests of a process, since Playwright does not start twice; without one they are skipped."""
+    """A Chromium for the tests of a module: two at once, or one left open, would stop asyncio; without one, skipped."""
     playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     program = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
     if program is None:

@@ -20,11 +20,11 @@ def test_flat_keys_become_settings():
     assert settings.limits.ticket_seconds == 60.0  # a ticket lives as long as its message
 
 
-def test_the_app_of_a_beginner_has_the_default_settings(tmp_path):
+def test_the_app_of_a_beginner_has_the_default_settings_and_is_robust(tmp_path):
     write_app(tmp_path / "app", 3)
     config = tomllib.loads((tmp_path / "app" / "pyproject.toml").read_text())["tool"]["flwr"]["app"]["config"]
     config.pop("limits")
-    assert read_settings(config) == read_settings({})
+    assert read_settings(config) == read_settings({"robust": True})
     assert {key.replace("-", "_") for key in config} == set(af.core.record.to_plain(FlowerSettings())) - {"limits"}
 
 

@@ -31,9 +31,9 @@ ROOMS = {
     "delays": {*BOTTOM, "store"},
     "store": {*BOTTOM},
     "theory": {"core", "problems", "kernels"},
-    "engine": {*BOTTOM, "rules", "uplinks", "problems", "store"},
+    "engine": {*BOTTOM, "kernels", "rules", "uplinks", "problems", "store"},
     "sim": {*BOTTOM, "delays", "uplinks", "problems", "store", "engine"},
-    "live": {*BOTTOM, "uplinks", "problems", "store", "engine"},
+    "live": {*BOTTOM, "kernels", "uplinks", "problems", "store", "engine"},
     "attacks": {*BOTTOM, "kernels", "problems", "delays"},
     "experiment": {*BOTTOM, "strategies", "problems", "data", "delays", "engine", "attacks"},
     "presets": {*BOTTOM, "strategies", "rules", "problems", "data", "delays", "engine", "theory", "experiment"},
@@ -289,6 +289,12 @@ def test_theory_borrows_the_losses_the_objective_and_its_minimiser_and_nothing_e
     assert not [name for name in inside(module) if not name.startswith(allowed)]
     if module.startswith("theory/bounds/"):
         assert all(name.startswith((*borrowed[:2], "asyncfed.theory.bounds.")) for name in inside(module))
+
+
+@pytest.mark.parametrize("module", in_rooms("engine", "live"))
+def test_engines_know_keys_of_noise_and_no_other_kernel(module):
+    kernels = [name for name in inside(module) if name.startswith("asyncfed.kernels")]
+    assert all(name.startswith("asyncfed.kernels.noise_keys.") for name in kernels)
 
 
 @pytest.mark.parametrize("module", MODULES)

@@ -197,6 +197,7 @@ def test_noise_comes_from_the_machine_and_its_key_is_in_the_journal(live_run):
         live.play()
         live.check_whole()
         keys = [json.loads(event.detail)["info"]["noise_key"] for event in live.events("merge")]
+        assert all(len(bytes.fromhex(key)) == 32 for key in keys)
         assert len(set(keys)) == len(keys)
         ends.append((keys, live.session.state.params.tobytes()))
     assert not set(ends[0][0]) & set(ends[1][0])

@@ -18,6 +18,7 @@ from asyncfed.core.server import Server
 from asyncfed.core.types import Cancel, Combine, Dispatch, Drop, Merge, Report, Stop, Wake, Work, staleness_of
 from asyncfed.engine.evaluation import Evaluator
 from asyncfed.engine.stopping import StoppingMonitor, nothing_merged
+from asyncfed.kernels.noise_keys import write_key
 from asyncfed.problems.protocol import ClientShard, Problem
 from asyncfed.rules import Arrival, RuleRun, Vectors
 from asyncfed.rules.protocol import SERVER_ROWS, Probe
@@ -375,12 +376,13 @@ class Execution:
         noise = self.noise_key if rule.rule.draws_noise else None
         key = draw_key(self._merge_key, 0, version) if noise is None else noise(version)
         self.vectors.params, info = rule.step(self.vectors.params, arrivals, merge, key)
-        if noise is not None:
-            info = {**info, "noise_key": key}
         if "filtered" in info:
             self._count_filtered(info, arrivals)
+        noted: dict[str, Any] = dict(info)
+        if noise is not None:
+            noted["noise_key"] = write_key(key)
         self.version, self.updates = version, self.updates + len(arrivals)
-        form = {**_form(merge), "info": info} if info else _form(merge)
+        form = {**_form(merge), "info": noted} if noted else _form(merge)
         if len(arrivals) == 1:
             [arrival] = arrivals
             detail = self._intern(form)

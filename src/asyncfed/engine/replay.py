@@ -17,6 +17,7 @@ from asyncfed.engine.execution import Execution, MergeObserver
 from asyncfed.engine.execution_setup import set_up
 from asyncfed.engine.plan import Plan
 from asyncfed.engine.training import LateTraining
+from asyncfed.kernels.noise_keys import read_key
 from asyncfed.problems.protocol import Problem
 from asyncfed.store.events import Event
 from asyncfed.store.journal import Journal
@@ -116,7 +117,7 @@ def repeat_costs(execution: Execution, decisions: Sequence[Event]) -> None:
     costs = {event.require_ticket(): (event.duration, event.energy) for event in decisions if event.kind == CANCEL}
     noisy = execution.rule is not None and execution.rule.rule.draws_noise
     merges = [event for event in decisions if event.kind == MERGE] if noisy else []
-    keys = {event.version: event.info["noise_key"] for event in merges if "noise_key" in event.info}
+    keys = {event.version: read_key(event.info["noise_key"]) for event in merges if "noise_key" in event.info}
     execution.on_cancel = lambda dispatch: costs[dispatch.ticket]
     execution.noise_key = keys.__getitem__ if keys else None
 

@@ -34,7 +34,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from heapq import heapify, heappop, heappush
 from pathlib import Path
-from secrets import randbits
 
 import numpy as np
 
@@ -48,6 +47,7 @@ from asyncfed.engine.plan import Checkpoint, Plan, most_drops
 from asyncfed.engine.progress import RunState
 from asyncfed.engine.replay import repeat_costs, repeat_input, with_decisions
 from asyncfed.live.checks import Limits, change_norm, find_fault, find_fault_in_change, max_message_bytes, read_model
+from asyncfed.live.machine_entropy import draw_noise_key
 from asyncfed.live.ticket_records import TicketRecords
 from asyncfed.live.wire import CORRECTION, MODEL, Arrays, Parts, Result, Task, describe_parts, dtype_name
 from asyncfed.problems.protocol import Problem
@@ -125,7 +125,7 @@ class LiveSession:
         self._execution.on_dispatch = self._record_dispatch
         self._execution.on_wake = self._set_timer
         self._execution.on_cancel = self._cancel
-        self._execution.noise_key = _draw_noise_key
+        self._execution.noise_key = draw_noise_key
         self.max_result_bytes = 0
         """How long the body of a result may be, whichever ticket it is for."""
         self.state = RunState(self._execution)
@@ -220,7 +220,7 @@ class LiveSession:
                     f"{journal.path} is damaged: its event {event.seq} cannot have happened ({error!r}). Restore the "
                     "file from a copy."
                 ) from error
-        execution.noise_key = _draw_noise_key
+        execution.noise_key = draw_noise_key
         journal.confirm(since)
 
     def _restore_payload(self, ticket: int, memory: int | None) -> dict[str, float]:
@@ -549,8 +549,3 @@ class LiveSession:
         if self._stopped() and not self.finished:
             self.finished = True
             self._execution.conclude()
-
-
-def _draw_noise_key(version: int) -> int:
-    """What the noise of this version is drawn from: the machine's own entropy, which nobody else knows."""
-    return randbits(64)

@@ -34,8 +34,9 @@ class Noised(WrappingRule, Config, tag_field="kind", tag="noised"):
     - a client counts once per merge: if j updates of one are in it, each of them counts 1/j of its weight.
 
     Timing and participation are not protected, nor are measurements on the clients' data. In a live run the noise comes
-    from the machine's entropy; its key is in the journal, for replay, so the journal must stay with the server. Wrap it
-    to go on with what is released: `Optimised(rule=Noised(...))`.
+    from the machine's entropy, by a cryptographic generator (`kernels.noise_normals`); its key is in the journal, for
+    replay, so the journal must stay with the server. Wrap it to go on with what is released:
+    `Optimised(rule=Noised(...))`.
 
     Args:
         clip: C, above 0: the longest change.
@@ -84,14 +85,14 @@ class Noised(WrappingRule, Config, tag_field="kind", tag="noised"):
         self, memory: Arrays, params: np.ndarray, arrivals: Sequence[Arrival], merge: Merge, key: int
     ) -> tuple[np.ndarray, Arrays, dict[str, float]]:
         """The weighted sum, and noise."""
-        from asyncfed.kernels.keyed_normals import keyed_normals  # loads scipy
+        from asyncfed.kernels.noise_normals import noise_normals  # loads scipy
 
         self._check_merge(merge)
         clients = [a.client for a in arrivals]
         once = [a._replace(weight=a.weight / clients.count(a.client)) for a in arrivals]
         merged, wrapped, info = self.rule.step(without_prefix(memory), params, once, merge, key)
         if self.multiplier:
-            noise = self.multiplier * self.clip / self.divisor * keyed_normals(key, params.size)
+            noise = self.multiplier * self.clip / self.divisor * noise_normals(key, params.size)
             merged = merged + noise.astype(params.dtype)
         return merged, with_prefix(wrapped), info
 

@@ -75,7 +75,8 @@ class ServerRule(Protocol):
     | `step(memory, params, arrivals, merge, key)` | a merge | the next params, the memory, numbers for the journal |
 
     The arrays of `memory` may be changed in place, or replaced; `params` and what is in arrivals may not. All
-    randomness of `step` comes from `key`. `theorem` says which theorem covers the rule, None if none does.
+    randomness of `step` comes from `key`, which is of 64 bits or, in live runs of a rule that `draws_noise`, a secret
+    one: `kernels.noise_normals` draws from either. `theorem` says which theorem covers the rule, None if none does.
     """
 
     @property

@@ -138,7 +138,9 @@ class RecordedRun:
         if '"rule"' not in to_json(self.header["experiment"]["strategy"]):
             return {}  # known without reading every event
         written = [(event.version, event.info) for event in self.journal.event_rows() if event.kind == MERGE]
-        names = dict.fromkeys(name for _, info in written for name in info if "/" not in name)  # else about one ticket
+        # What has a slash is about one ticket; a key of noise is no number to look at.
+        found = dict.fromkeys(name for _, info in written for name in info if "/" not in name)
+        names = [name for name in found if name != "noise_key"]
         if not names:
             return {}
         with explain_damage(self.path, "merge"):

@@ -7,8 +7,11 @@ from collections.abc import Sequence
 from importlib import import_module
 
 from asyncfed.core.errors import ConfigError, did_you_mean
+from asyncfed.core.types import Work
 from asyncfed.registry import kinds
 from asyncfed.strategies.algorithm import FAMILIES, Algorithm, algorithm_named, algorithms, module_of
+from asyncfed.strategies.schedules import DelayAware
+from asyncfed.strategies.single_updates import why_single_updates
 
 CARD_PARAGRAPHS = ("Paper:", "Rule:", "State:", "When to use it:", "What goes wrong elsewhere:", "Confirmed:")
 """What every card says, in this order."""
@@ -57,11 +60,16 @@ def fact_lines(name: str) -> list[tuple[str, str]]:
         ("kept at clients", _vectors(algorithm.client_memory)),
         ("sent beside the model", f"down {_vectors(algorithm.extra_down)}, up {_vectors(algorithm.extra_up)}"),
         ("robust against clients that lie", _yes(algorithm.robust)),
-        ("sums are enough (secure aggregation)", _yes(algorithm.sums_only)),
+        ("sums are enough (secure aggregation)", _yes(is_sum_only(algorithm))),
         ("private", _yes(algorithm.private)),
         ("certificate", algorithm.certificate or "none"),
         ("confirmed by", algorithm.evidence),
     ]
+
+
+def is_sum_only(algorithm: Algorithm) -> bool:
+    """Whether weighted sums are enough for the strategy as it is made by name, for ten tickets."""
+    return why_single_updates(algorithm.make(10, Work(), DelayAware())) is None
 
 
 def algorithm_table(chosen: Sequence[Algorithm] | None = None) -> str:
@@ -125,7 +133,7 @@ def _row(algorithm: Algorithm) -> str:
         _short(algorithm.extra_down),
         _short(algorithm.extra_up),
         _mark(algorithm.robust),
-        _mark(algorithm.sums_only),
+        _mark(is_sum_only(algorithm)),
         _mark(algorithm.private),
         algorithm.certificate or "–",
         algorithm.evidence,

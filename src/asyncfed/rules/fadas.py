@@ -13,7 +13,7 @@ from asyncfed.core.types import Merge
 from asyncfed.registry import register
 from asyncfed.rules.amsgrad import Amsgrad
 from asyncfed.rules.mean import Mean
-from asyncfed.rules.protocol import Arrays, Arrival, ServerRule
+from asyncfed.rules.protocol import Arrays, Arrival, ServerRule, is_sum_only
 from asyncfed.rules.wrapping import WrappingRule, with_prefix, without_prefix
 
 OWN = "amsgrad/"
@@ -61,6 +61,11 @@ class Fadas(WrappingRule, Config, tag_field="kind", tag="fadas"):
                 f"rule.staleness_threshold is {self.staleness_threshold}; it must be 0 or more versions, or left out "
                 "for a step that never shrinks."
             )
+
+    @property
+    def sum_only(self) -> bool:
+        """Whether the wrapped rule is: of single updates it uses the staleness alone."""
+        return is_sum_only(self.rule)
 
     @property
     def optimiser(self) -> Amsgrad:

@@ -26,7 +26,7 @@ from asyncfed.registry import register
 from asyncfed.rules.local_rates import sum_of_rates
 from asyncfed.rules.mean import Mean
 from asyncfed.rules.preparing import PreparingRule
-from asyncfed.rules.protocol import Arrays, Arrival, ServerRule
+from asyncfed.rules.protocol import Arrays, Arrival, ServerRule, is_sum_only
 from asyncfed.rules.work_checks import refuse_settings
 
 
@@ -66,6 +66,11 @@ rule.
     """
 
     rule: ServerRule = Mean()
+
+    @property
+    def sum_only(self) -> bool:
+        """Whether the wrapped rule is: changes are scaled by the steps that clients made."""
+        return is_sum_only(self.rule)
 
     def check(self, work: Work) -> None:
         """What the gradients of a change cannot be counted for."""

@@ -37,6 +37,11 @@ class Mean(Rule, Config, tag_field="kind", tag="mean"):
         """Any length."""
         return inf
 
+    @property
+    def sum_only(self) -> bool:
+        """Yes: it is that sum."""
+        return True
+
     def step(
         self, memory: Arrays, params: np.ndarray, arrivals: Sequence[Arrival], merge: Merge, key: int
     ) -> tuple[np.ndarray, Arrays, dict[str, float]]:

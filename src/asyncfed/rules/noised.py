@@ -12,7 +12,7 @@ from asyncfed.core.record import UNSET, Config
 from asyncfed.core.types import Merge, Work
 from asyncfed.registry import register
 from asyncfed.rules.mean import Mean
-from asyncfed.rules.protocol import Arrays, Arrival, ServerRule
+from asyncfed.rules.protocol import Arrays, Arrival, ServerRule, is_sum_only
 from asyncfed.rules.wrapping import WrappingRule, with_prefix, without_prefix
 from asyncfed.uplinks.norms import check_norm
 
@@ -64,6 +64,11 @@ class Noised(WrappingRule, Config, tag_field="kind", tag="noised"):
             raise ConfigError(f"rule.multiplier is {self.multiplier}; it must be 0 or a positive number.")
         if self.divisor < 1:
             raise ConfigError(f"rule.divisor is {self.divisor}; it must be at least 1: the size of the buffer.")
+
+    @property
+    def sum_only(self) -> bool:
+        """Whether the wrapped rule is: of single updates it uses who sent them."""
+        return is_sum_only(self.rule)
 
     def check(self, work: Work) -> None:
         """Refuse changes that nobody clips, and rules that make something else than a weighted sum of them."""

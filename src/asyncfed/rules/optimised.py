@@ -12,7 +12,7 @@ from asyncfed.registry import register
 from asyncfed.rules.adam import Adam
 from asyncfed.rules.mean import Mean
 from asyncfed.rules.optimiser import Optimiser
-from asyncfed.rules.protocol import Arrays, Arrival, ServerRule
+from asyncfed.rules.protocol import Arrays, Arrival, ServerRule, is_sum_only
 from asyncfed.rules.wrapping import WrappingRule, with_prefix, without_prefix
 
 OWN = "optimiser/"
@@ -40,6 +40,11 @@ class Optimised(WrappingRule, Config, tag_field="kind", tag="optimised"):
 
     rule: ServerRule = Mean()
     optimiser: Optimiser = Adam()
+
+    @property
+    def sum_only(self) -> bool:
+        """Whether the wrapped rule is: the optimiser sees nothing but the change that it makes."""
+        return is_sum_only(self.rule)
 
     def init(self, params: np.ndarray, num_clients: int) -> Arrays:
         """The optimiser's memory, and the wrapped rule's."""

@@ -132,6 +132,15 @@ class Rule:
         return None
 
     @property
+    def sum_only(self) -> bool:
+        """Whether the weighted sum of a merge's payloads is all that it needs of them: not, unless a rule says so.
+
+        The weights must not depend on the payloads; numbers such as staleness, steps or samples may be known of each
+        client. A rule around another one says so only if it needs no more than that one; `TreeNoised` is one of those.
+        """
+        return False
+
+    @property
     def trains_on(self) -> int | None:
         """Whose rows the server itself trains on, by `probe`: a client's number, or `SERVER_ROWS`; None: nobody's."""
         return None
@@ -161,6 +170,14 @@ declare_part("rule", ServerRule)
 def trains_on(rule: ServerRule | None) -> int | None:
     """Whose rows the rule asks the server to train on; None: nobody's, or the rule does not say."""
     return getattr(rule, "trains_on", None)
+
+
+def is_sum_only(rule: ServerRule | None) -> bool:
+    """Whether the weighted sum of a merge is all that the rule needs of it; without a rule it is.
+
+    A rule that does not say counts as one that needs single updates.
+    """
+    return rule is None or bool(getattr(rule, "sum_only", False))
 
 
 class Combiner(Protocol):

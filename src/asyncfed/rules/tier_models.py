@@ -46,6 +46,11 @@ class TierModels(Rule, Config, tag_field="kind", tag="tier_models"):
         if self.tiers < 1:
             raise ConfigError(f"rule.tiers is {self.tiers}; there must be at least 1 tier.")
 
+    @property
+    def sum_only(self) -> bool:
+        """Yes: a tier's model is made of the sum over its cohort."""
+        return True
+
     def init(self, params: np.ndarray, num_clients: int) -> Arrays:
         """All tiers have the first model."""
         return {"models": np.repeat(params[None, :], self.tiers, axis=0)}

@@ -42,6 +42,7 @@ from asyncfed.strategies.samplers import (
     Weighted,
 )
 from asyncfed.strategies.schedules import ConstantRate, DelayAware
+from asyncfed.strategies.single_updates import SumOnly, why_single_updates
 
 __all__ = [
     "AFL",
@@ -76,12 +77,14 @@ __all__ = [
     "ShortestQueue",
     "ShuffledCycle",
     "Strategy",
+    "SumOnly",
     "UniformAll",
     "UniformIdle",
     "Weighted",
     "add_algorithm",
     "algorithms",
     "fedprox",
+    "why_single_updates",
 ]
 
 for _module in iter_modules(__path__):  # a file of this folder is all that a new algorithm needs

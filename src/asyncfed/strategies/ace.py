@@ -155,7 +155,6 @@ add_algorithm(
         timing="asynchronous",
         data="any",
         server_memory="n",
-        sums_only=False,
         evidence="adaptation",
         optimum=True,
     ),

@@ -43,7 +43,6 @@ add_algorithm(
         timing="asynchronous",
         data="similar",
         server_memory="n",
-        sums_only=False,
         evidence="adaptation",
     ),
     __name__,

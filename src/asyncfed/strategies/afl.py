@@ -243,7 +243,6 @@ for _name, _aggregate, _memory, _words in (
             timing="asynchronous",
             data="similar",
             server_memory=_memory,
-            sums_only=_memory == "0",
             certificate="the paper's, and ours along a run",
             evidence="text and code",
         ),

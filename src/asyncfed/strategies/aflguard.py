@@ -172,7 +172,6 @@ add_algorithm(
         data="similar",
         server_memory="1",
         robust=True,
-        sums_only=False,
         evidence="code",
         metrics=("distance", "trusted_norm"),
     ),

@@ -54,8 +54,6 @@ class Algorithm(Config):
         extra_up: what comes up beside one model or change, in models, or a few words.
         client_memory: what a client has to keep between its tickets; "0" if nothing.
         robust: whether it withstands clients that lie.
-        sums_only: whether the server needs nothing but weighted sums of changes, whose weights do not depend on them,
-            as secure aggregation gives them.
         private: whether it adds the noise of a privacy guarantee.
         certificate: the theorem that `asyncfed certify` holds it against; "" if there is none.
         evidence: what the rule was confirmed by: the paper's "text", the authors' "code", a "review" or other account
@@ -81,7 +79,6 @@ class Algorithm(Config):
     extra_up: str = "0"
     client_memory: str = "0"
     robust: bool = False
-    sums_only: bool = True
     private: bool = False
     certificate: str = ""
     evidence: Evidence = "text"

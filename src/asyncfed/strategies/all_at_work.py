@@ -14,9 +14,10 @@ from asyncfed.core.record import Record
 from asyncfed.core.types import Action, Cancel, Dispatch, Schedule, Train, Work
 from asyncfed.strategies.dispatch import check_rule_fits
 from asyncfed.strategies.protocol import View
+from asyncfed.strategies.single_updates import SumOnly
 
 
-class AllAtWork:
+class AllAtWork(SumOnly):
     """Each client that is here has one ticket. `state_class` is the strategy's state, made without arguments."""
 
     __slots__ = ()

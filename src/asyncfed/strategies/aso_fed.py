@@ -203,7 +203,6 @@ add_algorithm(
         data="similar",
         server_memory="3n",
         extra_down="1",
-        sums_only=False,
         evidence="adaptation",
     ),
     __name__,

@@ -165,7 +165,6 @@ add_algorithm(
         timing="asynchronous",
         data="similar",
         extra_down="a number",
-        sums_only=False,
         evidence="memory",
         metrics=("moved_norm", "change_norm"),
     ),

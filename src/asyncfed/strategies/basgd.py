@@ -184,7 +184,6 @@ add_algorithm(
         data="similar",
         server_memory="B",
         robust=True,
-        sums_only=False,
         evidence="text",
     ),
     __name__,

@@ -52,7 +52,6 @@ add_algorithm(
         timing="asynchronous",
         data="any",
         server_memory="n",
-        sums_only=False,
         evidence="code",
         optimum=True,
     ),

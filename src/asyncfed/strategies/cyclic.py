@@ -83,7 +83,6 @@ add_algorithm(
         year=2018,
         timing="sequential",
         data="any",
-        sums_only=False,
         optimum=True,
     ),
     __name__,

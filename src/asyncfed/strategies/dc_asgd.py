@@ -42,7 +42,6 @@ add_algorithm(
         year=2016,
         timing="asynchronous",
         data="similar",
-        sums_only=False,
         evidence="code",
     ),
     __name__,

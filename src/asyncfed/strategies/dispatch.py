@@ -17,6 +17,7 @@ from asyncfed.core.types import Action, Dispatch, Merge, Schedule, Train, Update
 from asyncfed.rules.protocol import ServerRule, check_merge, rule_of
 from asyncfed.strategies.protocol import View
 from asyncfed.strategies.samplers import ObservingSampler, Sampler, WorkCheckingSampler
+from asyncfed.strategies.single_updates import SumOnly
 
 
 class RuledStrategy(Config):
@@ -84,7 +85,7 @@ def draw_tickets(
     return [Train(client, work, schedule) for client in clients], memory
 
 
-class _Policy:
+class _Policy(SumOnly):
     """What all policies share. `state_class` is the strategy's state, made from the sampler's memory alone."""
 
     __slots__ = ()

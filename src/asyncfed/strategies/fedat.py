@@ -44,6 +44,7 @@ from asyncfed.strategies.dispatch import DispatchPolicy, check_tickets, draw_tic
 from asyncfed.strategies.protocol import View
 from asyncfed.strategies.samplers import UniformIdle
 from asyncfed.strategies.schedules import ConstantRate
+from asyncfed.strategies.single_updates import SumOnly
 from asyncfed.strategies.some_clients import ViewOf
 
 UNKNOWN = -1.0
@@ -115,7 +116,7 @@ def split_by_speed(seconds: dict[int, float], tiers: int) -> dict[int, int]:
 
 
 @register("strategy")
-class FedAT(Config, tag_field="kind", tag="fedat"):
+class FedAT(SumOnly, Config, tag_field="kind", tag="fedat"):
     """FedAT: M tiers by speed, each with barrier rounds of its own; x = sum_m (T_(M+1-m) / T) w_m after each of them.
 
     See the head of the module for how tiers are made. A round is one cohort of one tier.

@@ -41,6 +41,7 @@ from asyncfed.strategies.discounts import Discount, Polynomial
 from asyncfed.strategies.dispatch import RuledStrategy, check_between, check_positive, check_rule_fits
 from asyncfed.strategies.protocol import View
 from asyncfed.strategies.schedules import ConstantRate
+from asyncfed.strategies.single_updates import SumOnly
 
 PLACE = 0
 """The number of a timer that is due at once: it tells the time to place clients by. Groups are numbered from 1."""
@@ -63,7 +64,7 @@ Decision: TypeAlias = tuple[CompassState, Sequence[Action]]
 
 
 @register("strategy")
-class FedCompass(RuledStrategy, tag_field="kind", tag="fedcompass"):
+class FedCompass(SumOnly, RuledStrategy, tag_field="kind", tag="fedcompass"):
     """FedCompass: every client is at work, for so many local steps that groups of clients arrive at the same time.
 
         a group is merged when all of it has arrived, or at its latest time:
@@ -116,6 +117,7 @@ class FedCompass(RuledStrategy, tag_field="kind", tag="fedcompass"):
     discount: Discount = Polynomial(power=0.5)
     work: Work = Work()
     schedule: Schedule = ConstantRate()
+    single_updates = "a group that it merges may have a single member"
 
     def __post_init__(self) -> None:
         check_between("speed_momentum", self.speed_momentum, 0.0, 1.0)

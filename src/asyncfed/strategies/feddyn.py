@@ -56,7 +56,6 @@ add_algorithm(
         data="any",
         server_memory="n",
         extra_down="1",
-        sums_only=False,
         evidence="code",
         optimum=True,
     ),

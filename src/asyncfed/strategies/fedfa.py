@@ -94,7 +94,6 @@ add_algorithm(
         timing="asynchronous",
         data="similar",
         server_memory="K",
-        sums_only=False,
         evidence="adaptation",
     ),
     __name__,

@@ -42,7 +42,6 @@ add_algorithm(
         timing="synchronous",
         data="any",
         server_memory="n",
-        sums_only=False,
         evidence="adaptation",
         optimum=True,
     ),

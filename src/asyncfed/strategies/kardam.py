@@ -191,7 +191,6 @@ for _name, _reading, _words in (
             data="similar",
             server_memory="2n",
             robust=True,
-            sums_only=False,
             evidence="code" if _reading == "code" else "adaptation",
             metrics=("coefficient", "coefficient_limit"),
         ),

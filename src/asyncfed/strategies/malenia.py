@@ -79,6 +79,7 @@ class Malenia(AllAtWork, RuledStrategy, tag_field="kind", tag="malenia"):
     schedule: Schedule = ConstantRate()
 
     state_class: ClassVar[type[Record]] = MaleniaState
+    merges_several = True  # everybody's
 
     def __post_init__(self) -> None:
         check_changes_per_step(self.changes_per_step)

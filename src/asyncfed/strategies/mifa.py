@@ -45,7 +45,6 @@ add_algorithm(
         timing="synchronous",
         data="any",
         server_memory="n",
-        sums_only=False,
         evidence="code",
         optimum=True,
     ),

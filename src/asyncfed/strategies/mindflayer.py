@@ -47,6 +47,7 @@ from asyncfed.strategies.algorithm import Algorithm, add_algorithm
 from asyncfed.strategies.dispatch import RuledStrategy, check_positive, check_rule_fits
 from asyncfed.strategies.protocol import View
 from asyncfed.strategies.schedules import ConstantRate
+from asyncfed.strategies.single_updates import SumOnly
 
 
 class ClientTrials(Record):
@@ -82,7 +83,7 @@ class TrialState(Record):
 
 
 @register("strategy")
-class MindFlayer(RuledStrategy, tag_field="kind", tag="mindflayer"):
+class MindFlayer(SumOnly, RuledStrategy, tag_field="kind", tag="mindflayer"):
     """MindFlayer SGD: x = x + (server_lr / B) sum of the finished changes, B the number expected to finish.
 
     Everybody is at work; who has made its trials waits for the step. A round is one step. See the head of the module
@@ -115,6 +116,7 @@ class MindFlayer(RuledStrategy, tag_field="kind", tag="mindflayer"):
     schedule: Schedule = ConstantRate()
 
     state_class: ClassVar[type[Record]] = TrialState
+    merges_several = True  # everybody's that has finished
 
     def __post_init__(self) -> None:
         _check_each("trials", self.trials, 1, inf, "a whole number of at least 1")

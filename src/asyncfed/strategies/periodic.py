@@ -102,6 +102,7 @@ class Periodic(KeepBusy, RuledStrategy, tag_field="kind", tag="periodic"):
     schedule: Schedule = ConstantRate()
 
     state_class: ClassVar[type[Any]] = PeriodicState
+    single_updates = "what has arrived when its interval ends may be a single update"
 
     def __post_init__(self) -> None:
         check_positive("server_lr", self.server_lr)

@@ -183,6 +183,7 @@ class Pisces(KeepBusy, RuledStrategy, tag_field="kind", tag="pisces"):
     schedule: Schedule = ConstantRate()
 
     state_class: ClassVar[type[Any]] = PacedState
+    single_updates = "what has arrived when its interval ends may be a single update"
 
     def __post_init__(self) -> None:
         check_positive("server_lr", self.server_lr)

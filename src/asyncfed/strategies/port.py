@@ -179,7 +179,6 @@ add_algorithm(
         timing="asynchronous",
         data="similar",
         server_memory="K",
-        sums_only=False,
         evidence="code",
         metrics=("moved_cosine",),
     ),

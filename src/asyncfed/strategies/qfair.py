@@ -48,7 +48,6 @@ add_algorithm(
         timing="synchronous",
         data="similar",
         extra_up="1 number",
-        sums_only=False,
         evidence="code",
         metrics=("start_loss",),
     ),

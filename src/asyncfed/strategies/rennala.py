@@ -75,6 +75,11 @@ class Rennala(AllAtWork, RuledStrategy, tag_field="kind", tag="rennala"):
         check_changes_per_step(self.changes_per_step)
         check_positive("server_lr", self.server_lr)
 
+    @property
+    def merges_several(self) -> bool:
+        """Whether a step needs more than one change."""
+        return self.changes_per_step > 1
+
     def on_update(self, state: BatchState, update: Update, view: View) -> tuple[BatchState, Sequence[Action]]:
         """Collect the change; with the last of the batch, step, and let everybody begin anew."""
         tickets, size = (*state.tickets, update.report.ticket), self.changes_per_step

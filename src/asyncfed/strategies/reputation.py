@@ -83,6 +83,7 @@ class Reputation(Wrapper, Config, tag_field="kind", tag="reputation"):
     fewest_judged: float = 3.0
     half_life: int = 200
     fewest_left: int = 2
+    single_updates = "it judges clients by what becomes of each of their updates"
 
     def __post_init__(self) -> None:
         if not 0 < self.threshold <= 1:

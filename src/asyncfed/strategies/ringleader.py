@@ -173,7 +173,6 @@ add_algorithm(
         timing="asynchronous",
         data="any",
         server_memory="2n",
-        sums_only=False,
         evidence="review",
         optimum=True,
     ),

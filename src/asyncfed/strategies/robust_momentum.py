@@ -49,7 +49,6 @@ add_algorithm(
         data="similar",
         server_memory="n",
         robust=True,
-        sums_only=False,
         evidence="code",
     ),
     __name__,

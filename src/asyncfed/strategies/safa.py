@@ -58,6 +58,7 @@ from asyncfed.strategies.dispatch import DispatchPolicy, check_positive, check_r
 from asyncfed.strategies.protocol import View
 from asyncfed.strategies.samplers import UniformIdle
 from asyncfed.strategies.schedules import ConstantRate
+from asyncfed.strategies.single_updates import SumOnly
 
 
 class Arrived(Record):
@@ -101,7 +102,7 @@ def pick_first(arrived: Sequence[int], picked_before: Sequence[int], quota: int)
 
 
 @register("strategy")
-class Safa(Config, tag_field="kind", tag="safa"):
+class Safa(SumOnly, Config, tag_field="kind", tag="safa"):
     """SAFA: x = sum_k (n_k / n) c_k over all clients, c_k being the model of client k in the server's cache.
 
     See the head of the module for when a round ends and who is picked. All clients are at work. A round is one merge.
@@ -273,7 +274,6 @@ add_algorithm(
         timing="semi-synchronous",
         data="similar",
         server_memory="n",
-        sums_only=False,
         evidence="code",
     ),
     __name__,

@@ -14,9 +14,10 @@ from asyncfed.rules.protocol import ServerRule, rule_of
 from asyncfed.strategies.dispatch import Dispatching, DispatchPolicy
 from asyncfed.strategies.protocol import ObservingStrategy, Strategy, View
 from asyncfed.strategies.samplers import Sampler
+from asyncfed.strategies.single_updates import SumOnly
 
 
-class Wrapper:
+class Wrapper(SumOnly):
     """A strategy around `strategy`: it dispatches as that one does, and fits as many clients.
 
     The state of that one is the field `inner` of its own.

@@ -170,7 +170,6 @@ add_algorithm(
         data="similar",
         server_memory="1",
         robust=True,
-        sums_only=False,
         evidence="code",
         metrics=("cosine", "trusted_norm", "change_norm"),
     ),

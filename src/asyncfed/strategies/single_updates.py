@@ -42,12 +42,15 @@ class SumOnly:
 
 
 def why_single_updates(strategy: object) -> str | None:
-    """Why the server has to see single updates under this strategy, as the end of a sentence; None if it has not.
+    """Why the server has to see single updates under this strategy, if it has to.
 
     Weights may follow from staleness, samples and counts, which are known before an update is seen.
 
     Args:
         strategy: any; one that does not inherit from `SumOnly`, as all dispatch policies do, does not say.
+
+    Returns:
+        The reason, as the end of a sentence; None if weighted sums are enough.
 
     >>> from asyncfed.strategies import FedAsync, FedBuff
     >>> why_single_updates(FedAsync())

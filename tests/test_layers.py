@@ -26,6 +26,7 @@ ROOMS = {
     "uplinks": {*BOTTOM},
     "rules": {*BOTTOM, "kernels", "uplinks"},
     "strategies": {*BOTTOM, "rules"},
+    "privacy": {*BOTTOM, "strategies", "rules", "uplinks"},
     "problems": {*BOTTOM, "kernels"},
     "data": {*BOTTOM},
     "delays": {*BOTTOM, "store"},
@@ -35,7 +36,7 @@ ROOMS = {
     "sim": {*BOTTOM, "delays", "uplinks", "problems", "store", "engine"},
     "live": {*BOTTOM, "kernels", "uplinks", "problems", "store", "engine"},
     "attacks": {*BOTTOM, "kernels", "problems", "delays"},
-    "experiment": {*BOTTOM, "strategies", "problems", "data", "delays", "engine", "attacks"},
+    "experiment": {*BOTTOM, "strategies", "privacy", "problems", "data", "delays", "engine", "attacks"},
     "presets": {*BOTTOM, "strategies", "rules", "problems", "data", "delays", "engine", "theory", "experiment"},
     "runs": {*BOTTOM, "problems", "delays", "store", "engine", "sim", "live", "attacks", "experiment"},
     "analysis": {
@@ -130,6 +131,7 @@ OUTSIDE = {
     "core": {"msgspec"},
     "kernels": {"numpy", "numba", "scipy"},
     "rules": {"numpy", "scipy"},
+    "privacy": {"numpy", "scipy"},
     "uplinks": {"numpy", "scipy"},
     "problems": {"numpy", "scipy", "torch", "safetensors"},
     "data": {"numpy", "scipy", "pyarrow", "sklearn", "pandas"},
@@ -186,7 +188,7 @@ CONFINED = {
 """Each dependency is imported in one place."""
 
 DECIDES_OR_COMPUTES = {
-    *("core", "strategies", "rules", "uplinks", "kernels", "problems", "data", "delays", "theory"),
+    *("core", "strategies", "rules", "uplinks", "privacy", "kernels", "problems", "data", "delays", "theory"),
     *("attacks", "engine", "sim", "live", "analysis", "certificates"),
 }
 KNOWS_THE_CLOCK = ("kernels/threads.py", "live/local/")

@@ -1,0 +1,1 @@
+"""Differential privacy of clients: accounting without sampling, and the modes that put it into a run."""

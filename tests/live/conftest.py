@@ -114,7 +114,9 @@ class Harness:
     def replayed(self):
         """The model of a simulator that trains every client of the journal again, and its journal's digest."""
         again = Journal.create(None, {})
-        for _ in replay(self.problem, self.plan, self.journal.event_rows(), again):
+        for _ in replay(
+            self.problem, self.plan, self.journal.event_rows(), again, released=self.journal.released_message
+        ):
             pass
         return again.checkpoint()[1]["params"], again.sha256()
 

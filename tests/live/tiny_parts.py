@@ -6,6 +6,7 @@ import numpy as np
 
 from asyncfed.core.record import Config, Record
 from asyncfed.core.types import Cancel, Merge, Train, Wake, Work
+from asyncfed.kernels.noise_normals import noise_normals
 from asyncfed.registry import register
 from asyncfed.rules.protocol import Rule
 from asyncfed.uplinks import TopK
@@ -69,6 +70,27 @@ class SendIf(Config, tag_field="kind", tag="tiny_send_if"):
         change = np.zeros(num_params, dtype)
         change[message["indices"]] = message["values"]
         return change
+
+
+@register("uplink")
+class Blurred(Config, tag_field="kind", tag="tiny_blurred"):
+    """The client adds a little noise itself."""
+
+    remembers = False
+    draws_noise = True
+
+    def init(self, num_params, dtype):
+        return {}
+
+    def size(self, num_params, itemsize):
+        return num_params * itemsize
+
+    def encode(self, memory, change, key):
+        noise = 1e-3 * noise_normals(key, change.size)
+        return {"change": change + noise.astype(change.dtype)}, memory
+
+    def decode(self, message, num_params, dtype):
+        return message["change"]
 
 
 class Waiting(Record):

@@ -169,3 +169,8 @@ def test_it_is_written_to_toml_and_read_back():
 def test_afl_with_deltas_may_have_noise_too():
     strategy = AFL(concurrency=4, aggregate="delta_mean", work=CLIPPED, rule=NOISED)
     assert af.run(experiment(strategy)).finished
+
+
+def test_clients_that_go_on_from_their_own_models_are_refused():
+    with pytest.raises(ConfigError, match="start"):
+        NOISED.check(replace(CLIPPED, start="own"))

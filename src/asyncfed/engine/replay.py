@@ -10,8 +10,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TypeAlias
 
+import numpy as np
+
 from asyncfed.core.errors import JournalError
-from asyncfed.core.record import replace
+from asyncfed.core.record import UNSET, replace
 from asyncfed.core.types import Dispatch, Report
 from asyncfed.engine.execution import Execution, MergeObserver
 from asyncfed.engine.execution_setup import set_up
@@ -22,6 +24,8 @@ from asyncfed.problems.protocol import Problem
 from asyncfed.store.events import Event
 from asyncfed.store.journal import Journal
 from asyncfed.store.schema import CANCEL, JOIN, LEAVE, LOST, MERGE, REFUSED, REPORT, STOP, WAKE
+from asyncfed.uplinks.chain import decode_message
+from asyncfed.uplinks.noise import draws_noise
 
 INPUTS = frozenset({REPORT, LOST, JOIN, LEAVE, STOP, REFUSED, WAKE})
 """Kinds of events that come from outside; all others are decisions, which a new server makes itself."""
@@ -30,6 +34,10 @@ Train: TypeAlias = Callable[[int, "int | None"], "Mapping[str, float]"]
 """Called with a ticket, and the memory its client used, before its report: it must put its model into
 `execution.vectors.trained`, and answers with what the training found out that the report says too."""
 
+Released: TypeAlias = "Callable[[int], dict[str, np.ndarray] | None]"
+"""The message of a ticket, if the journal has kept it: where a live client added noise of its own, which no training
+gives again. A simulated run keeps none; its noise is keyed, and follows from the training."""
+
 
 def replay(
     problem: Problem,
@@ -37,6 +45,7 @@ def replay(
     recorded: Iterable[Event],
     journal: Journal,
     observer: MergeObserver | None = None,
+    released: Released = lambda ticket: None,
 ) -> Iterator[int]:
     """Write to `journal` what the recorded inputs lead to.
 
@@ -46,6 +55,7 @@ def replay(
         recorded: the recorded run's events.
         journal: a new journal.
         observer: called with every merge just before it is carried out.
+        released: gives the message of a ticket if the journal has kept it.
 
     Yields:
         The number of reports done, after each input.
@@ -60,18 +70,23 @@ def replay(
     dispatched_at: dict[int, float] = {}
 
     def note(dispatch: Dispatch) -> None:
-        if dispatch.memory is None:
+        if dispatch.memory is None and not draws_noise(dispatch.work.uplink):
             training.pending[dispatch.ticket] = dispatch
         dispatched_at[dispatch.ticket] = execution.now
 
     execution.on_dispatch = note
 
     def train(ticket: int, memory: int | None) -> Mapping[str, float]:
-        if ticket not in execution.vectors.trained:
+        vectors, dispatch = execution.vectors, execution.dispatches[ticket]
+        uplinks, start = dispatch.work.uplink, vectors.starts[ticket]
+        message = released(ticket) if uplinks is not UNSET and draws_noise(uplinks) else None
+        if uplinks is not UNSET and message is not None:
+            vectors.trained[ticket] = start + decode_message(uplinks, message, start.size, start.dtype)
+        elif ticket not in vectors.trained:
             if ticket in training.pending:
                 training.train_all()
             else:  # its client may have lost its memory: only now it is known which one it used
-                training.train([replace(execution.dispatches[ticket], memory=memory)])
+                training.train([replace(dispatch, memory=memory)])
         return training.measured.pop(ticket, {})
 
     examples, reports = problem.num_examples.tolist(), 0

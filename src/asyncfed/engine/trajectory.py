@@ -122,7 +122,7 @@ def replay_trajectory(
     """
     observer = PathObserver(plan.seed, centre, contraction, averages_at)
     again = Journal.create(None, {})
-    for reports in replay(problem, plan, recorded.event_rows(), again, observer):
+    for reports in replay(problem, plan, recorded.event_rows(), again, observer, recorded.released_message):
         if watch is not None:
             watch(reports)
     checkpoint = again.checkpoint()

@@ -9,6 +9,7 @@ from typing import TypeAlias
 import numpy as np
 
 from asyncfed.core.record import UNSET
+from asyncfed.live.machine_entropy import draw_noise_key
 from asyncfed.live.wire import CORRECTION, MODEL, Arrays, Parts, Result, Task, WireError, describe_parts, dtype_name
 from asyncfed.problems.client_measurements import asks_for_measurements, measure_client
 from asyncfed.problems.protocol import Array, ClientShard, MeasuresLoss, MeasuresRowLosses
@@ -126,12 +127,15 @@ def _row_losses(shard: ClientShard, params: Array) -> Array:
 
 
 def _encode(task: Task, start: np.ndarray, trained: np.ndarray, kept: Arrays) -> tuple[Arrays | None, Arrays]:
-    """The message of the uplinks, and all that is to be remembered; the same as `engine.training` computes."""
+    """The message of the uplinks, and all that is to be remembered; the same as `engine.training` computes.
+
+    But for uplinks that add noise: theirs comes from this machine's entropy, which the server does not know.
+    """
     uplinks, key = task.work.uplink, task.uplink_key
     if uplinks is UNSET or key is UNSET:
         raise WireError("the task has uplinks without a key.")
     before = kept if task.memory is not UNSET else init_memory(uplinks, start.size, start.dtype)
-    message, after = encode_change(uplinks, before, trained - start, key)
+    message, after = encode_change(uplinks, before, trained - start, key, draw_noise_key)
     if task.work.start == "own":  # the model that the server knows of
         after[OWN_MODEL] = start + decode_message(uplinks, message, start.size, start.dtype)
     return message, after

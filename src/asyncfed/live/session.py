@@ -57,6 +57,7 @@ from asyncfed.store.journal import Journal
 from asyncfed.store.loss_reasons import OVER, REPLY_REFUSED, SERVER_DIED, SET_ASIDE, TOO_LATE, WRONG_SECRET
 from asyncfed.store.schema import LEAVE, LOST, REFUSED, REPORT, WAKE
 from asyncfed.uplinks.chain import declared_size, message_size
+from asyncfed.uplinks.noise import draws_noise
 
 
 class CheckpointPolicy(Config):
@@ -126,6 +127,11 @@ class LiveSession:
         self._execution.on_wake = self._set_timer
         self._execution.on_cancel = self._cancel
         self._execution.noise_key = draw_noise_key
+        rule = self._execution.rule
+        self._is_private = rule is not None and rule.rule.draws_noise
+        if self._is_private:
+            journal.erase_what_is_deleted()
+        self._saved_version = self._execution.version
         self.max_result_bytes = 0
         """How long the body of a result may be, whichever ticket it is for."""
         self.state = RunState(self._execution)
@@ -226,7 +232,14 @@ class LiveSession:
     def _restore_payload(self, ticket: int, memory: int | None) -> dict[str, float]:
         """Put the model that the client sent back into memory."""
         vectors = self._execution.vectors
-        model = self._journal.payload(ticket, self._dtype)
+        dispatch = self._execution.dispatches[ticket]
+        if draws_noise(dispatch.work.uplink):
+            message = self._journal.released_message(ticket)
+            if message is None:
+                raise LookupError(f"the message of ticket {ticket} is missing")
+            model = read_model(dispatch, message, vectors.starts[ticket])
+        else:
+            model = self._journal.payload(ticket, self._dtype)
         vectors.trained[ticket] = model
         self._records.norms.add(change_norm(model, vectors.starts[ticket]))
         return {}
@@ -282,7 +295,7 @@ class LiveSession:
         if fault is not None:
             return self._refuse(ticket, client, fault, is_fault=True, loses=True)
         self._execution.vectors.starts[ticket] = start
-        self._report(dispatch, result, memory, model, message_size(arrays))
+        self._report(dispatch, result, memory, model, arrays)
         return Accepted(ticket)
 
     def refuse_unreadable(self, client: int, reason: str, now: float, ticket: int | None = None) -> Refusal:
@@ -359,7 +372,7 @@ class LiveSession:
         if self._saved_at is None:
             self.save()
         elif journal.events or journal.evaluations:
-            if self._checkpoint_due(self._execution.now - self._saved_at) or self.finished:
+            if self._checkpoint_due(self._execution.now - self._saved_at) or self.finished or self._must_erase():
                 self.save()
             else:
                 journal.commit(None, None)
@@ -424,11 +437,19 @@ class LiveSession:
         worth_it = self._checkpoint_bytes <= policy.small_bytes or 4 * accepted >= self._checkpoint_bytes
         return (since_last >= policy.seconds and worth_it) or accepted >= policy.payload_bytes
 
+    def _must_erase(self) -> bool:
+        """In a private run the file holds no update any more when it says that it was merged.
+
+        A checkpoint with the merge makes the payloads superfluous; the noised model is in it, the updates are not.
+        """
+        return self._is_private and self._execution.version != self._saved_version
+
     def save(self) -> None:
         """Write a checkpoint with all that happened. Tickets that `commit` has not returned yet stay where they are."""
         state, arrays = self.checkpoint()
         self._journal.commit(state, arrays)
         self._payload_bytes, self._saved_at = 0, self._execution.now
+        self._saved_version = self._execution.version
         self._checkpoint_bytes = sum(array.nbytes for array in arrays.values())
 
     def checkpoint(self) -> Checkpoint:
@@ -436,7 +457,10 @@ class LiveSession:
         state = {**self._execution.snapshot(), "finished": self.finished, "live": self._records.snapshot(self.name)}
         if self._timers:
             state["timers"] = self._timers
-        return state, self._execution.dump()
+        arrays = self._execution.dump()
+        if self._is_private and self.finished:  # what was never merged will not be: nobody continues from here
+            arrays["trained_tickets"], arrays["trained"] = arrays["trained_tickets"][:0], arrays["trained"][:0]
+        return state, arrays
 
     # ---- inside ----------------------------------------------------------------------------------------------
 
@@ -481,23 +505,24 @@ class LiveSession:
         self._cancelled.append(dispatch)
         return after, 0.0
 
-    def _report(
-        self, dispatch: Dispatch, result: Result, memory: int | None, model: np.ndarray, num_bytes: int
-    ) -> None:
+    def _report(self, dispatch: Dispatch, result: Result, memory: int | None, model: np.ndarray, sent: Arrays) -> None:
         """Give a sound result to the server. Its duration is measured here: learning rates may depend on it."""
         execution, records, ticket, client = self._execution, self._records, dispatch.ticket, dispatch.client
         model = np.ascontiguousarray(model)
         execution.vectors.trained[ticket] = model
         if dispatch.work.start == "own":
             execution.vectors.own[client] = model
-        self._journal.payloads.append((ticket, model))
+        uplinks = dispatch.work.uplink
+        if draws_noise(uplinks):
+            self._journal.released.append((ticket, sent))
+        else:
+            self._journal.payloads.append((ticket, model))
         self._payload_bytes += model.nbytes
         duration = execution.now - records.start_time(ticket, client)
         records.close(ticket, client, execution.now)
         metrics = {name: float(value) for name, value in result.metrics.items()} if result.metrics else None
-        uplinks = dispatch.work.uplink
         if uplinks is not UNSET and declared_size(uplinks, model.size, model.itemsize) is None:
-            metrics = {**(metrics or {}), "bytes": float(num_bytes)}
+            metrics = {**(metrics or {}), "bytes": float(message_size(sent))}
         examples = execution.server.num_examples(client)
         execution.receive(Report(ticket, client, execution.now, duration, examples, metrics, memory), 0.0)
         self._end_if_stopped()

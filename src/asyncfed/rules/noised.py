@@ -73,6 +73,11 @@ class Noised(WrappingRule, Config, tag_field="kind", tag="noised"):
     def check(self, work: Work) -> None:
         """Refuse changes that nobody clips, and rules that make something else than a weighted sum of them."""
         super().check(work)
+        if work.start == "own":
+            raise ConfigError(
+                'strategy.rule adds noise to what is merged, but work.start is "own": each client goes on from its own '
+                'model, which no noise has been added to. Use start = "server".'
+            )
         bound: float | None = getattr(self.rule, "change_bound", None)
         if bound is None:
             raise ConfigError(

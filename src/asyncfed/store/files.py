@@ -164,17 +164,18 @@ def _check_is_run(connection: sqlite3.Connection, file: Path) -> None:
 
 
 def _bring_up_to_date(connection: sqlite3.Connection) -> None:
-    """A file of version 1 that is to be continued becomes one of version 2: nothing in it changes but what is new."""
+    """A file of an older version that is to be continued becomes one of this: it gets the tables it has not."""
     if connection.execute("PRAGMA user_version").fetchone()[0] == SCHEMA_VERSION:
         return
     connection.execute("BEGIN IMMEDIATE")
-    connection.execute(next(statement for statement in TABLES.split(";\n") if "payloads" in statement))
+    for statement in TABLES.split(";\n"):
+        connection.execute(statement.replace("CREATE TABLE", "CREATE TABLE IF NOT EXISTS"))
     connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
     connection.execute("COMMIT")
 
 
 def _delete(file: Path) -> None:
-    for name in (file.name, file.name + "-wal", file.name + "-shm"):
+    for name in (file.name, file.name + "-wal", file.name + "-shm", file.name + "-journal"):
         file.with_name(name).unlink(missing_ok=True)
 
 

@@ -23,6 +23,7 @@ from asyncfed.store.error_messages import another_writer, explain_damage, explai
 from asyncfed.store.events import Event, StoredEvent
 from asyncfed.store.files import create_file, open_file, write_first_rows
 from asyncfed.store.header import read_header
+from asyncfed.store.packed_arrays import pack_arrays, unpack_arrays
 from asyncfed.store.schema import (
     EVALUATION_COLUMNS,
     KIND_NAMES,
@@ -43,6 +44,8 @@ class Journal:
 
     `events`, `rounds` and `evaluations` hold rows that wait for the next `commit`. So does `payloads`: what clients of
     a live run sent, by ticket. It cannot be computed again, so the file keeps it until a checkpoint holds its effect.
+    `released` are messages to which their client itself added noise, by ticket: no training gives them again, and the
+    file keeps them for good.
     """
 
     def __init__(self, connection: sqlite3.Connection, path: Path | None) -> None:
@@ -51,6 +54,7 @@ class Journal:
         self.rounds: list[Row] = []
         self.evaluations: list[Row] = []
         self.payloads: list[tuple[int, np.ndarray]] = []
+        self.released: list[tuple[int, dict[str, np.ndarray]]] = []
         self.next_seq = 0
         self._connection = connection
         self._detail_ids: dict[str, int] = {}
@@ -83,6 +87,23 @@ class Journal:
         """From now on a commit waits for the disk. Without this it survives the death of the process, not of power."""
         self._connection.execute("PRAGMA synchronous = FULL")
 
+    def erase_what_is_deleted(self) -> None:
+        """From now on a commit leaves no bytes of what it deletes in the run's files, at the cost of its speed.
+
+        Deleted rows are overwritten, and the file is changed in place: SQLite's rollback journal, which holds what was
+        there before, is emptied by the very act that completes the commit. A write-ahead log would hold it for longer.
+        """
+        with explain_errors(self.path):
+            self._connection.execute("PRAGMA secure_delete = ON")
+            self._connection.execute("PRAGMA temp_store = MEMORY")
+            self._connection.execute("PRAGMA busy_timeout = 60000")  # readers now hold a writer up, and are waited for
+            (mode,) = self._connection.execute("PRAGMA journal_mode = TRUNCATE").fetchone()
+        if mode not in ("truncate", "memory"):
+            raise JournalError(
+                f"{self.path} cannot be written in place, and would keep what is to be erased: its journal mode stays "
+                f"{mode}. Close all other programs that read it."
+            )
+
     def close(self) -> None:
         """Close the file. What waits for a commit is lost."""
         self._connection.close()
@@ -112,7 +133,8 @@ class Journal:
                     self._connection.execute("ROLLBACK")
                 raise
         self._digest(packed, self._new_details)
-        self.events, self.rounds, self.evaluations, self._new_details, self.payloads = [], [], [], [], []
+        self.events, self.rounds, self.evaluations, self._new_details = [], [], [], []
+        self.payloads, self.released = [], []
 
     def _check_end(self) -> None:
         """Refuse to write behind somebody else's events: two writers would leave a journal of neither run."""
@@ -136,6 +158,8 @@ class Journal:
         write(f"INSERT OR REPLACE INTO rounds VALUES ({_marks(ROUND_COLUMNS)})", self.rounds)
         write(f"INSERT OR REPLACE INTO evaluations VALUES ({_marks(EVALUATION_COLUMNS)})", self.evaluations)
         write("INSERT OR REPLACE INTO header VALUES (?, ?)", [(k, json.dumps(v)) for k, v in header.items()])
+        packed_messages = [(ticket, pack_arrays(message)) for ticket, message in self.released]
+        write("INSERT INTO released VALUES (?, ?, ?)", [(ticket, crc32(m), m) for ticket, m in packed_messages])
         if state is None or arrays is None:
             rows = [(ticket, crc32(payload.data), payload.data) for ticket, payload in self.payloads]
             write("INSERT INTO payloads VALUES (?, ?, ?)", rows)
@@ -249,15 +273,32 @@ class Journal:
 
     def payload(self, ticket: int, dtype: np.dtype[Any]) -> np.ndarray:
         """What the client sent with this ticket, reported since the last checkpoint."""
-        with explain_errors(self.path):
-            row = self._connection.execute("SELECT crc, bytes FROM payloads WHERE ticket = ?", (ticket,)).fetchone()
-        if row is None or crc32(row[1]) != row[0]:
+        stored = self._sent_with("payloads", ticket)
+        if stored is None:
             raise JournalError(
-                f"{self.path} is damaged: what the client sent with ticket {ticket} is "
-                f"{'missing' if row is None else 'not what it was'}. Restore the file from a copy."
+                f"{self.path} is damaged: what the client sent with ticket {ticket} is missing. Restore the file from "
+                "a copy."
             )
         with explain_damage(self.path, "payload"):
-            return np.frombuffer(row[1], dtype)
+            return np.frombuffer(stored, dtype)
+
+    def released_message(self, ticket: int) -> dict[str, np.ndarray] | None:
+        """The message with noise of the client's own that came with this ticket; None if there was none."""
+        stored = self._sent_with("released", ticket)
+        if stored is None:
+            return None
+        with explain_damage(self.path, "released message"):
+            return unpack_arrays(stored)
+
+    def _sent_with(self, table: str, ticket: int) -> bytes | None:
+        with explain_errors(self.path):
+            row = self._connection.execute(f"SELECT crc, bytes FROM {table} WHERE ticket = ?", (ticket,)).fetchone()
+        if row is not None and crc32(row[1]) != row[0]:
+            raise JournalError(
+                f"{self.path} is damaged: what the client sent with ticket {ticket} is not what it was. Restore the "
+                "file from a copy."
+            )
+        return None if row is None else bytes(row[1])
 
     def go_back(self, seq: int) -> None:
         """Prepare for making the events from `seq` on once more; they stay in the file. Then `confirm` them."""

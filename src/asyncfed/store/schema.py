@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 APPLICATION_ID = 0x41464C31  # "AFL1": distinguishes our files from other SQLite databases
-SCHEMA_VERSION = 3
-READABLE_VERSIONS = (1, 2, 3)  # version 1 had neither refused replies nor payloads, version 2 neither wakes nor cancels
+SCHEMA_VERSION = 4
+READABLE_VERSIONS = (1, 2, 3, 4)
+# Version 1 had neither refused replies nor payloads, version 2 neither wakes nor cancels, version 3 no released
+# messages.
 
 DISPATCH, REPORT, MERGE, DROP, LOST, JOIN, LEAVE, STOP, REFUSED, WAKE, CANCEL = range(11)
 KIND_NAMES = (
@@ -64,4 +66,5 @@ CREATE TABLE rounds ({", ".join(ROUND_COLUMNS)}, PRIMARY KEY (round));
 CREATE TABLE evaluations (updates INTEGER PRIMARY KEY, version INTEGER, round INTEGER, elapsed REAL, metrics TEXT);
 CREATE TABLE checkpoints (seq INTEGER PRIMARY KEY, state TEXT NOT NULL, state_crc INTEGER, arrays BLOB NOT NULL);
 CREATE TABLE payloads (ticket INTEGER PRIMARY KEY, crc INTEGER NOT NULL, bytes BLOB NOT NULL);
+CREATE TABLE released (ticket INTEGER PRIMARY KEY, crc INTEGER NOT NULL, bytes BLOB NOT NULL);
 """

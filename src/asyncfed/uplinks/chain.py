@@ -6,7 +6,7 @@ sent, so the server decodes it with the last one alone.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -14,6 +14,7 @@ import numpy as np
 from asyncfed.core.random import draw_key
 from asyncfed.core.types import Uplink
 from asyncfed.registry import declare_part
+from asyncfed.uplinks.noise import adds_noise
 
 declare_part("uplink", Uplink)
 
@@ -30,7 +31,11 @@ def init_memory(uplinks: Sequence[Uplink], num_params: int, dtype: np.dtype[Any]
 
 
 def encode_change(
-    uplinks: Sequence[Uplink], memory: Arrays, change: np.ndarray, key: int
+    uplinks: Sequence[Uplink],
+    memory: Arrays,
+    change: np.ndarray,
+    key: int,
+    noise_key: Callable[[], int] | None = None,
 ) -> tuple[Arrays | None, Arrays]:
     """The message that is sent, None if nothing is worth sending, and the memory after it.
 
@@ -41,6 +46,8 @@ def encode_change(
         memory: what `init_memory` or the last call gave; it is left as it was.
         change: what the training changed; it is left as it was.
         key: what all draws are made from.
+        noise_key: draws another key for each uplink that adds noise of the client's own: in live runs, where the server
+            knows `key`.
     """
     after, message = dict(memory), None
     for position, uplink in enumerate(uplinks):
@@ -48,7 +55,8 @@ def encode_change(
             change = uplinks[position - 1].decode(message, change.size, change.dtype)
         prefix = f"{position}/"
         own = {name.removeprefix(prefix): array for name, array in memory.items() if name.startswith(prefix)}
-        message, own = uplink.encode(own, change, draw_key(key, position, 0))
+        own_key = draw_key(key, position, 0) if noise_key is None or not adds_noise(uplink) else noise_key()
+        message, own = uplink.encode(own, change, own_key)
         after.update({prefix + name: array for name, array in own.items()})
         if message is None:
             break

@@ -16,6 +16,7 @@ import msgspec
 from asyncfed.core.record import Config
 from asyncfed.presets.algorithm_cards import algorithm_table, cards_page
 from asyncfed.registry import kinds
+from asyncfed.rules import SecureAggregation
 
 FOLDER = Path(__file__).parent
 SORTS = {
@@ -50,6 +51,7 @@ def settings_page() -> str:
         for kind, member in sorted(kinds(sort).items()):
             if member.__module__.startswith("asyncfed."):
                 parts.append(_settings_of(kind, member))
+    parts += ["## Secure sums, simulated\n", _settings_of("secure_aggregation", SecureAggregation)]
     return "\n".join(parts)
 
 

@@ -36,7 +36,7 @@ ROOMS = {
     "sim": {*BOTTOM, "delays", "uplinks", "problems", "store", "engine"},
     "live": {*BOTTOM, "kernels", "uplinks", "problems", "store", "engine"},
     "attacks": {*BOTTOM, "kernels", "problems", "delays"},
-    "experiment": {*BOTTOM, "strategies", "privacy", "problems", "data", "delays", "engine", "attacks"},
+    "experiment": {*BOTTOM, "strategies", "rules", "privacy", "problems", "data", "delays", "engine", "attacks"},
     "presets": {*BOTTOM, "strategies", "rules", "problems", "data", "delays", "engine", "theory", "experiment"},
     "runs": {*BOTTOM, "problems", "delays", "store", "engine", "sim", "live", "attacks", "experiment"},
     "analysis": {

@@ -35,8 +35,10 @@ from asyncfed.problems.linear import LinearModel
 from asyncfed.problems.protocol import Initialisation, Problem, ProblemDescription
 from asyncfed.problems.trusted_rows import TrustedData
 from asyncfed.registry import part_members
+from asyncfed.rules.secure_aggregation import SecureAggregation
 from asyncfed.strategies import AFL
 from asyncfed.strategies.protocol import Strategy
+from asyncfed.strategies.secure_sums import with_secure_sums
 
 NOT_PART_OF_THE_RUN = frozenset({"name", "evaluation"})
 """What may differ between two descriptions of the same run: it changes what is measured, not what happens."""
@@ -64,6 +66,8 @@ class Experiment(Config):
         divergence_norm: the run has diverged when the model's norm is above this at the end of a round; above 0.
         attack: clients that lie, and how; left out, nobody does. What is measured is then of the honest clients only.
         trusted: rows of the server's own, for strategies that compare updates with them; left out, it has none.
+        secure_aggregation: the arithmetic of secure sums, simulated; left out, sums are of floating-point numbers. It
+            hides nothing from the server.
 
     >>> Experiment(seed=-1)
     Traceback (most recent call last):
@@ -88,6 +92,7 @@ class Experiment(Config):
     divergence_norm: float = 1e9
     attack: Liars | UnsetType = UNSET
     trusted: TrustedData | UnsetType = UNSET
+    secure_aggregation: SecureAggregation | UnsetType = UNSET
 
     def __post_init__(self) -> None:
         if self.num_clients is not None and self.num_clients < 1:
@@ -100,6 +105,17 @@ class Experiment(Config):
             raise ConfigError(f"divergence_norm is {self.divergence_norm}; it must be positive.")
         if self.num_clients is not None or not self.data.names_clients:
             check_churn(self.churn, self.count_clients())
+        self.run_strategy()  # refuses what does not go together
+
+    def run_strategy(self) -> Strategy:
+        """The strategy as a run has it: with what else the experiment puts into its rule.
+
+        Secure sums come innermost, so that whatever is done to a merge is done to its sum.
+        """
+        strategy = self.strategy
+        if self.secure_aggregation is not UNSET:
+            strategy = with_secure_sums(strategy, self.secure_aggregation)
+        return strategy
 
     def prepare_data(self) -> PreparedData:
         """Generate or read the data: who has which rows to train on, and which were held out."""
@@ -142,7 +158,7 @@ class Experiment(Config):
 
     def plan(self, threads: int) -> Plan:
         return Plan(
-            strategy=self.strategy,
+            strategy=self.run_strategy(),
             seed=self.seed,
             budget=self.budget,
             init=self.init,

@@ -75,7 +75,7 @@ SINGLE = {
     "oort": "work.start_rms",
     "power_of_choice": "work.start_loss",
 }
-RULES = {"mean", "optimised", "fadas", "fednova", "noised", "tier_models"}
+RULES = {"mean", "optimised", "fadas", "fednova", "noised", "tier_models", "fixed_point_sum"}
 
 
 def test_every_algorithm_is_in_one_of_the_tables() -> None:

@@ -21,7 +21,7 @@ from asyncfed.problems.protocol import Problem
 from asyncfed.problems.softmax import Softmax
 from asyncfed.problems.softmax_objective import SoftmaxObjective
 from asyncfed.problems.step_rates import step_rates
-from asyncfed.rules.protocol import rule_of
+from asyncfed.rules.protocol import rule_of, upload_size
 from asyncfed.runs.result import RecordedRun
 from asyncfed.store.events import recorded_merges
 from asyncfed.strategies import Dispatching, Sampler
@@ -123,7 +123,8 @@ def _bytes_of_tickets(experiment: Experiment, num_clients: int, problem: Problem
     delays = experiment.delays.bind(num_clients, experiment.seed)
     if not (isinstance(delays, LimitsBandwidth) and delays.limits_bandwidth):
         return SentBytes(0, 0, ())
-    work, left_out = experiment.strategy.work, []
+    strategy = experiment.run_strategy()
+    work, left_out = strategy.work, []
     built = experiment.problem() if problem is None else problem
     model = up = built.num_params * built.dtype.itemsize
     if work.uplink is not UNSET:
@@ -131,6 +132,10 @@ def _bytes_of_tickets(experiment: Experiment, num_clients: int, problem: Problem
         up = model if declared is None else declared
         if declared is None:
             left_out.append("uploads, whose size is known only after training, count as whole models")
+    rule = rule_of(strategy)
+    protocol = None if rule is None else upload_size(rule, built.num_params, num_clients)
+    if protocol is not None:
+        up = protocol
     if "rule" in to_plain(experiment.strategy):
         left_out.append("the time of what the rule sends beside the model is left out")
     return SentBytes(0 if work.start == "own" else model, up, tuple(left_out))
@@ -226,7 +231,8 @@ def merges_of(run: RecordedRun, num_examples: NDArray[np.int64]) -> Merges:
         clients=np.array([update.client for update in updates], np.int64),
         weights=np.array([update.weight for update in updates], np.float64),
         steps=np.array([step(update.work, int(num_examples[update.client])) for update in updates], np.float64),
-        rules=frozenset(merge.rule for merge in merges if merge.rule is not None) | rule_kinds(run.experiment.strategy),
+        rules=frozenset(merge.rule for merge in merges if merge.rule is not None)
+        | rule_kinds(run.experiment.run_strategy()),
         own_start=any(update.work.start == "own" for update in updates),
     )
 

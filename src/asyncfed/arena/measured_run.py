@@ -120,7 +120,7 @@ def without_run(verdict: str, reason: str) -> RunOutcome:
 
 
 def _run_to_targets(experiment: Experiment, problem: Problem, targets: Targets) -> RunOutcome:
-    experiment.strategy.check(problem.num_clients)
+    experiment.run_strategy().check(problem.num_clients)
     watch = TargetWatch(problem, targets, experiment.evaluation.every)
     plan = replace(experiment, evaluation=Evaluation(every=0, distance=False)).plan(threads=1)
     delays = experiment.bind_delays(problem.num_clients)

@@ -145,7 +145,7 @@ def _not_covered(experiment: Experiment, rule: ServerRule, work: Work) -> Iterat
         yield "clients make a number of steps of their own"
     if work.uplink is not UNSET:
         yield "clients send what their uplinks make of their changes"
-    vector_rule = rule_of(experiment.strategy)
+    vector_rule = rule_of(experiment.run_strategy())
     if vector_rule is not None and vector_rule.theorem is None:
         yield f'no theorem covers the rule "{kind_of(type(vector_rule))}"'
     if experiment.churn:

@@ -408,8 +408,10 @@ class Execution:
         return self._intern({**(report.metrics or {}), **memory})
 
     def _bytes_up(self, report: Report) -> int:
-        """What the client sent: the model, or the message of its uplinks."""
+        """What the client sent: the model, the message of its uplinks, or what the rule's protocol has it send."""
         work = self.dispatches[report.ticket].work
+        if self.rule is not None and self.rule.upload_size is not None:
+            return self.rule.upload_size
         if work.uplink is UNSET:
             return self.ledger.model_bytes
         params = self.vectors.params

@@ -62,7 +62,7 @@ def run_on_grid(
         experiment = replace(experiment, strategy=strategy)
         log.info("asyncfed: %s", words)
     check_fit(experiment)
-    experiment.strategy.check(experiment.count_clients())
+    experiment.run_strategy().check(experiment.count_clients())
     file = Path(settings.journal or f"runs/{experiment.name}-{experiment.seed}.sqlite").resolve()
     header = _read_header(file, experiment)
     if header is not None and header["verdict"] != "interrupted":

@@ -25,6 +25,7 @@ from asyncfed.rules.dc_asgd import DcAsgd
 from asyncfed.rules.fadas import Fadas
 from asyncfed.rules.feddyn import FedDyn
 from asyncfed.rules.fednova import FedNova
+from asyncfed.rules.fixed_point_sum import FixedPointSum
 from asyncfed.rules.last_models import LastModels
 from asyncfed.rules.latest_models import LatestModels
 from asyncfed.rules.latest_momenta import LatestMomenta
@@ -42,6 +43,7 @@ from asyncfed.rules.qfair import QFair
 from asyncfed.rules.robust import Robust
 from asyncfed.rules.rule_run import RuleRun
 from asyncfed.rules.scaffold import Scaffold
+from asyncfed.rules.secure_aggregation import SecureAggregation
 from asyncfed.rules.table_mean import TableMean
 from asyncfed.rules.tier_models import TierModels
 from asyncfed.rules.trusted_direction import TrustedDirection
@@ -70,6 +72,7 @@ __all__ = [
     "Fadas",
     "FedDyn",
     "FedNova",
+    "FixedPointSum",
     "GeometricMedian",
     "Krum",
     "LastModels",
@@ -91,6 +94,7 @@ __all__ = [
     "Rule",
     "RuleRun",
     "Scaffold",
+    "SecureAggregation",
     "ServerRule",
     "TableMean",
     "TierModels",

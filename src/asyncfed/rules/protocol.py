@@ -140,6 +140,10 @@ class Rule:
         """
         return False
 
+    def upload_size(self, num_params: int, num_clients: int) -> int | None:
+        """The bytes of an upload, where the rule simulates a protocol that sets them; None: what clients send."""
+        return None
+
     @property
     def trains_on(self) -> int | None:
         """Whose rows the server itself trains on, by `probe`: a client's number, or `SERVER_ROWS`; None: nobody's."""
@@ -170,6 +174,12 @@ declare_part("rule", ServerRule)
 def trains_on(rule: ServerRule | None) -> int | None:
     """Whose rows the rule asks the server to train on; None: nobody's, or the rule does not say."""
     return getattr(rule, "trains_on", None)
+
+
+def upload_size(rule: ServerRule, num_params: int, num_clients: int) -> int | None:
+    """The bytes of an upload, where the rule simulates a protocol that sets them; None: what clients send."""
+    size = getattr(rule, "upload_size", None)
+    return None if size is None else size(num_params, num_clients)
 
 
 def is_sum_only(rule: ServerRule | None) -> bool:

@@ -8,7 +8,7 @@ import numpy as np
 
 from asyncfed.core.types import Merge
 from asyncfed.kernels.merge_workspace import MergeWorkspace, merging_in
-from asyncfed.rules.protocol import NOTHING, Arrays, Arrival, Probe, ServerRule
+from asyncfed.rules.protocol import NOTHING, Arrays, Arrival, Probe, ServerRule, upload_size
 
 PREFIX = "rule/"
 
@@ -26,6 +26,7 @@ class RuleRun:
     def __init__(self, rule: ServerRule, params: np.ndarray, num_clients: int, threads: int = 1) -> None:
         self.rule, self._workspace = rule, MergeWorkspace(threads)
         self.memory: Arrays = rule.init(params, num_clients)
+        self.upload_size = upload_size(rule, params.size, num_clients)
         self._sent: dict[int, Arrays] = {}
 
     def send(self, ticket: int, client: int) -> Arrays:

@@ -6,7 +6,7 @@ import numpy as np
 
 from asyncfed.core.errors import ConfigError
 from asyncfed.core.types import Work
-from asyncfed.rules.protocol import Arrays, Arrival, Probe, Rule, ServerRule, check_merge, trains_on
+from asyncfed.rules.protocol import Arrays, Arrival, Probe, Rule, ServerRule, check_merge, trains_on, upload_size
 
 PREFIX = "wrapped/"
 """How the names of the wrapped rule's arrays begin in the memory of the rule around it."""
@@ -31,6 +31,10 @@ class WrappingRule(Rule):
     def trains_on(self) -> int | None:
         """What the wrapped rule does."""
         return trains_on(self.rule)
+
+    def upload_size(self, num_params: int, num_clients: int) -> int | None:
+        """What the wrapped rule says."""
+        return upload_size(self.rule, num_params, num_clients)
 
     def check(self, work: Work) -> None:
         """Refuse what the wrapped rule refuses."""

@@ -83,7 +83,7 @@ def run_live(
     check_fit(experiment)
     own_problem = problem is not None
     problem = choose_problem(experiment, problem, prepared)
-    experiment.strategy.check(problem.num_clients)
+    experiment.run_strategy().check(problem.num_clients)
     engine.check(problem)
     if isinstance(problem, ShardedProblem):  # else the data are with the clients
         check_measurable(problem, getattr(experiment.strategy, "work", None))

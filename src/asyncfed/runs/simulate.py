@@ -51,7 +51,7 @@ def simulate(
     """
     own_problem, own_delays = problem is not None, delays is not None
     problem = choose_problem(experiment, problem, prepared)
-    experiment.strategy.check(problem.num_clients)
+    experiment.run_strategy().check(problem.num_clients)
     check_measurable(problem, getattr(experiment.strategy, "work", None))
     check_churn(experiment.churn, problem.num_clients)
     delays = experiment.bind_delays(problem.num_clients, delays)

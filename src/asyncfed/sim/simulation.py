@@ -185,6 +185,8 @@ class Simulation:
         down = params.nbytes if work.start == "server" else 0
         if execution.rule is not None:
             down += sum(array.nbytes for array in execution.rule.sent_with(dispatch.ticket).values())
+            if execution.rule.upload_size is not None:
+                return down, execution.rule.upload_size
         if work.uplink is UNSET:
             return down, params.nbytes
         declared = declared_size(work.uplink, params.size, params.itemsize)

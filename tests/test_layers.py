@@ -23,7 +23,7 @@ ROOMS = {
     "version": set(),
     "errors": {"core"},
     "kernels": {"core"},
-    "uplinks": {*BOTTOM},
+    "uplinks": {*BOTTOM, "kernels"},
     "rules": {*BOTTOM, "kernels", "uplinks"},
     "strategies": {*BOTTOM, "rules"},
     "privacy": {*BOTTOM, "strategies", "rules", "uplinks"},

@@ -23,7 +23,7 @@ HEAVY = """
 import sys, types
 sys.modules["asyncfed"] = types.ModuleType("asyncfed")
 sys.modules["asyncfed"].__path__ = [{package!r}]
-import asyncfed.problems, asyncfed.rules, asyncfed.kernels.losses, asyncfed.kernels.threads
+import asyncfed.problems, asyncfed.rules, asyncfed.uplinks, asyncfed.kernels.losses, asyncfed.kernels.threads
 loaded = set(sys.modules).intersection(["numba", "scipy", "torch", "safetensors"])
 assert not loaded, loaded
 """

@@ -25,7 +25,7 @@ REMEMBERING = Dispatch(7, 0, 3, Work(uplink=(ErrorFeedback(codec=TopK(fraction=0
 IMPATIENT = Dispatch(7, 0, 3, Work(epochs=3, batch_size=4, patience=1))
 MEASURING = Dispatch(7, 0, 3, Work(loss=True))
 OF_ITS_START = Dispatch(7, 0, 3, Work(start_rms=True))
-MESSAGE = {"indices": np.array([0, 2], np.uint32), "values": np.array([1.0, -1.0])}
+MESSAGE = {"indices": np.array([0b0101], np.uint8), "values": np.array([1.0, -1.0])}
 
 
 def fault(params=None, limits=None, norms=None, dispatch=PLAIN, arrays=None, **changes):
@@ -90,16 +90,16 @@ def test_a_message_is_decoded_and_added_to_the_start():
         ({"memory": 4}, "used the memory of ticket 4; it must be 5, or -1"),
         ({"memory": True}, "used the memory of ticket True"),
         ({"memory": UNSET}, "used the memory of ticket UNSET"),
-        ({"arrays": {"model": START}}, "its message has 32 bytes; 24 are due"),
-        ({"arrays": {**MESSAGE, "values": np.zeros(3)}}, "its message has 32 bytes"),
-        ({"arrays": {"a": np.zeros(3)}}, "its message cannot be decoded: "),
+        ({"arrays": {"model": START}}, "its message has 32 bytes; 17 are due"),
+        ({"arrays": {**MESSAGE, "values": np.zeros(3)}}, "its message has 25 bytes"),
+        ({"arrays": {"a": np.zeros(17, np.uint8)}}, "its message cannot be decoded: "),
         (
-            {"arrays": {**MESSAGE, "indices": np.array([2, 0], np.uint32)}},
-            "cannot be decoded: its indices must increase",
+            {"arrays": {**MESSAGE, "indices": np.array([0b0111], np.uint8)}},
+            "cannot be decoded: its indices must be 2 that increase",
         ),
         (
-            {"arrays": {**MESSAGE, "indices": np.array([0, 4], np.uint32)}},
-            "cannot be decoded: its indices must increase",
+            {"arrays": {**MESSAGE, "indices": np.array([0b10001], np.uint8)}},
+            "cannot be decoded: its indices must be 2 that increase",
         ),
         ({"arrays": {**MESSAGE, "values": np.array([np.nan, 0.0])}}, "not finite"),
         ({"arrays": {**MESSAGE, "values": np.array([1e308, -1e308])}}, "not finite"),
@@ -128,8 +128,8 @@ def test_a_result_is_as_long_as_the_model_or_what_its_uplinks_declare():
             return None
 
     assert max_message_bytes(Work(), 100, 8) == 800
-    assert max_message_bytes(Work(uplink=(TopK(fraction=0.01),)), 100, 8) == 12
-    assert max_message_bytes(Work(uplink=(TopK(fraction=1.0),)), 100, 8) == 1200
+    assert max_message_bytes(Work(uplink=(TopK(fraction=0.01),)), 100, 8) == 1 + 8
+    assert max_message_bytes(Work(uplink=(TopK(fraction=1.0),)), 100, 8) == 800
     assert max_message_bytes(Work(uplink=(Unknown(),)), 100, 8) == 2 * 800 + 4096
 
 

@@ -9,7 +9,6 @@ from asyncfed.core.types import Cancel, Merge, Train, Wake, Work
 from asyncfed.kernels.noise_normals import noise_normals
 from asyncfed.registry import register
 from asyncfed.rules.protocol import Rule
-from asyncfed.uplinks import TopK
 
 import_module("asyncfed.strategies")  # declares what a strategy is
 
@@ -64,7 +63,8 @@ class SendIf(Config, tag_field="kind", tag="tiny_send_if"):
         draw = np.random.default_rng(key)
         if draw.random() < self.skip:
             return None, memory
-        return TopK(fraction=draw.random()).encode(memory, change, key)[0], memory
+        indices = np.sort(np.argsort(np.abs(change))[-draw.integers(1, change.size + 1) :]).astype(np.uint32)
+        return {"indices": indices, "values": change[indices]}, memory
 
     def decode(self, message, num_params, dtype):
         change = np.zeros(num_params, dtype)

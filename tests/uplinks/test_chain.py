@@ -68,7 +68,7 @@ def test_nothing_worth_sending():
 
 
 def test_the_size_is_the_last_ones_and_unknown_if_any_is():
-    assert declared_size((Halved(), TopK(fraction=0.1)), 100, 8) == 120
+    assert declared_size((Halved(), TopK(fraction=0.1)), 100, 8) == 87
     assert declared_size((Silent(), TopK(fraction=0.1)), 100, 8) is None
 
 

@@ -38,4 +38,4 @@ def test_sent_and_residual_are_the_sum_of_the_changes_whatever_is_lost(changes, 
 
 
 def test_the_size_is_that_of_the_codec():
-    assert FEEDBACK.size(100, 4) == TopK(fraction=0.3).size(100, 4) == 240
+    assert FEEDBACK.size(100, 4) == TopK(fraction=0.3).size(100, 4) == 133

@@ -59,8 +59,8 @@ class Work(Config):
         start_loss: the same with the model it starts from.
         start_rms: whether the client measures the root mean square of its rows' losses, without penalty, with the model
             it starts from, and reports it.
-        uplink: what the client does to its change before it sends it, in order: see `asyncfed.uplinks`. Without it, the
-            trained model is sent.
+        uplink: what the client does to its change before it sends it, in order: see `asyncfed.uplinks`. Without it, or
+            with nothing but `Whole`, the trained model is sent.
 
     What is UNSET is not written down, so that works without it read as they always did.
 
@@ -91,8 +91,8 @@ class Work(Config):
         for name, unit in (("patience", "epoch"), ("steps", "mini-batch step")):
             if getattr(self, name) is not UNSET and getattr(self, name) < 1:
                 raise ConfigError(f"work.{name} is {getattr(self, name)}; it must be at least 1 {unit}, or left out.")
-        if self.uplink == ():
-            leave_out(self, "uplink")
+        if self.uplink is not UNSET and all(getattr(uplink, "is_identity", False) for uplink in self.uplink):
+            leave_out(self, "uplink")  # nothing happens to the change, so the model itself is sent
         if self.epochs < 1:
             raise ConfigError(f"work.epochs is {self.epochs}; a client must do at least 1 local epoch.")
         if self.batch_size < 1:

@@ -1,8 +1,13 @@
 """Uplinks: what a client does to its change before it sends it (clip, compress, keep what was left out)."""
 
 from asyncfed.core.types import Uplink
+from asyncfed.uplinks.cast import Cast
 from asyncfed.uplinks.clip import Clip
 from asyncfed.uplinks.error_feedback import ErrorFeedback
+from asyncfed.uplinks.qsgd import QSGD
+from asyncfed.uplinks.rand_k import RandK
+from asyncfed.uplinks.sign import Sign
 from asyncfed.uplinks.top_k import TopK
+from asyncfed.uplinks.whole import Whole
 
-__all__ = ["Clip", "ErrorFeedback", "TopK", "Uplink"]
+__all__ = ["QSGD", "Cast", "Clip", "ErrorFeedback", "RandK", "Sign", "TopK", "Uplink", "Whole"]

@@ -13,12 +13,16 @@ def shipped(name):
     return {kind: made for kind, made in kinds(name).items() if made.__module__.startswith("asyncfed.")}
 
 
-SETTINGS = {"noised": {"clip": 0.5, "multiplier": 1.0, "divisor": 3}}
+SETTINGS = {
+    "noised": {"clip": 0.5, "multiplier": 1.0, "divisor": 3},
+    "tree_noised": {"clip": 0.5, "multiplier": 1.0, "divisor": 3, "releases": 1000},
+}
 """Rules that have settings without a default value."""
 
 WORKS = {
     "feddyn": Work(proximal=0.1),
     "noised": Work(uplink=(Clip(norm=0.5),)),
+    "tree_noised": Work(uplink=(Clip(norm=0.5),)),
     "qfair": Work(start_loss=True),
 }
 """Rules that want a work of their own."""

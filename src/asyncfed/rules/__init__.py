@@ -46,6 +46,7 @@ from asyncfed.rules.scaffold import Scaffold
 from asyncfed.rules.secure_aggregation import SecureAggregation
 from asyncfed.rules.table_mean import TableMean
 from asyncfed.rules.tier_models import TierModels
+from asyncfed.rules.tree_noised import TreeNoised
 from asyncfed.rules.trusted_direction import TrustedDirection
 from asyncfed.rules.trusted_distance import TrustedDistance
 from asyncfed.rules.vectors import COMBINERS, Vectors
@@ -98,6 +99,7 @@ __all__ = [
     "ServerRule",
     "TableMean",
     "TierModels",
+    "TreeNoised",
     "TrimmedMean",
     "TrustedDirection",
     "TrustedDistance",

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import inf
 
 import numpy as np
 
-from asyncfed.core.errors import ConfigError
-from asyncfed.core.record import UNSET, Config
+from asyncfed.core.record import Config
 from asyncfed.core.types import Merge, Work
 from asyncfed.registry import register
+from asyncfed.rules.clipped_sums import check_clipped_sum, check_noise_settings, check_sum_weights, count_clients_once
 from asyncfed.rules.mean import Mean
 from asyncfed.rules.protocol import Arrays, Arrival, ServerRule, is_sum_only
 from asyncfed.rules.wrapping import WrappingRule, with_prefix, without_prefix
-from asyncfed.uplinks.norms import check_norm
 
 
 @register("rule")
@@ -59,11 +57,7 @@ class Noised(WrappingRule, Config, tag_field="kind", tag="noised"):
     draws_noise = True
 
     def __post_init__(self) -> None:
-        check_norm("rule.clip", self.clip)
-        if not 0 <= self.multiplier < inf:
-            raise ConfigError(f"rule.multiplier is {self.multiplier}; it must be 0 or a positive number.")
-        if self.divisor < 1:
-            raise ConfigError(f"rule.divisor is {self.divisor}; it must be at least 1: the size of the buffer.")
+        check_noise_settings(self.clip, self.multiplier, self.divisor)
 
     @property
     def sum_only(self) -> bool:
@@ -73,23 +67,7 @@ class Noised(WrappingRule, Config, tag_field="kind", tag="noised"):
     def check(self, work: Work) -> None:
         """Refuse changes that nobody clips, and rules that make something else than a weighted sum of them."""
         super().check(work)
-        if work.start == "own":
-            raise ConfigError(
-                'strategy.rule adds noise to what is merged, but work.start is "own": each client goes on from its own '
-                'model, which no noise has been added to. Use start = "server".'
-            )
-        bound: float | None = getattr(self.rule, "change_bound", None)
-        if bound is None:
-            raise ConfigError(
-                f"strategy.rule adds noise to what {type(self.rule).__name__} makes of a merge, which is no weighted "
-                "sum of changes, so that one client may move it by any amount. Noised goes inside of other rules."
-            )
-        sent = inf if work.uplink is UNSET else getattr(work.uplink[-1], "change_bound", inf)
-        if min(bound, sent) > self.clip:
-            raise ConfigError(
-                f"strategy.rule adds noise for changes of norm {self.clip:g}, but nothing clips them to it. Set "
-                f"work.uplink to end with Clip(norm={self.clip}), or wrap Clipped(norm={self.clip}) in Noised."
-            )
+        check_clipped_sum(self.rule, self.clip, work)
 
     def step(
         self, memory: Arrays, params: np.ndarray, arrivals: Sequence[Arrival], merge: Merge, key: int
@@ -97,20 +75,10 @@ class Noised(WrappingRule, Config, tag_field="kind", tag="noised"):
         """The weighted sum, and noise."""
         from asyncfed.kernels.noise_normals import noise_normals  # loads scipy
 
-        self._check_merge(merge)
-        clients = [a.client for a in arrivals]
-        once = [a._replace(weight=a.weight / clients.count(a.client)) for a in arrivals]
+        check_sum_weights(merge, self.divisor)
+        once = count_clients_once(arrivals)
         merged, wrapped, info = self.rule.step(without_prefix(memory), params, once, merge, key)
         if self.multiplier:
             noise = self.multiplier * self.clip / self.divisor * noise_normals(key, params.size)
             merged = merged + noise.astype(params.dtype)
         return merged, with_prefix(wrapped), info
-
-    def _check_merge(self, merge: Merge) -> None:
-        if merge.of != "delta" or merge.keep != 1.0:
-            raise ConfigError("strategy.rule adds noise for a sum of changes; use a strategy with such, as FedBuff is.")
-        if min(merge.weights) < 0 or max(merge.weights) > (1.0 + 1e-12) / self.divisor:
-            raise ConfigError(
-                f"strategy.rule adds noise for weights from 0 to 1/{self.divisor}, but a merge has {merge.weights}. "
-                "Set divisor to the buffer's size, and server_lr to 1 or less."
-            )

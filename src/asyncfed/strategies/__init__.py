@@ -28,6 +28,7 @@ from asyncfed.strategies.fedasync import FedAsync
 from asyncfed.strategies.fedavg import FedAvg, fedprox
 from asyncfed.strategies.fedbuff import FedBuff
 from asyncfed.strategies.fedcompass import FedCompass
+from asyncfed.strategies.participation_caps import ParticipationCaps
 from asyncfed.strategies.participation_weighted import ParticipationWeighted
 from asyncfed.strategies.protocol import Strategy
 from asyncfed.strategies.published_scripts import PublishedScripts
@@ -67,6 +68,7 @@ __all__ = [
     "KeepBusy",
     "NoDiscount",
     "OneByOne",
+    "ParticipationCaps",
     "ParticipationWeighted",
     "Polynomial",
     "PublishedScripts",

@@ -32,7 +32,7 @@ EXAMPLES = sorted(
 )
 LONG_EXAMPLES = {
     *("breast_cancer_hospitals.py", "flights_by_carrier.py"),
-    *("own_data.py", "own_strategy.py", "stragglers.py"),
+    *("own_data.py", "own_strategy.py", "secure_aggregation.py", "stragglers.py"),
 }
 LONG_DOCUMENTS = {"guide.md", "torch.md", "theory.md"}
 """What takes long is marked slow; the README and one example are run every time."""
@@ -197,6 +197,7 @@ SECTIONS = {
     "Holdout": "[holdout]",
     "Liars": "[attack]",
     "Stopping": "[stopping]",
+    "SecureAggregation": "secure_aggregation",
 }
 
 

@@ -75,7 +75,7 @@ SINGLE = {
     "oort": "work.start_rms",
     "power_of_choice": "work.start_loss",
 }
-RULES = {"mean", "optimised", "fadas", "fednova", "noised", "tier_models", "fixed_point_sum"}
+RULES = {"mean", "optimised", "fadas", "fednova", "noised", "tier_models", "fixed_point_sum", "tree_noised"}
 
 
 def test_every_algorithm_is_in_one_of_the_tables() -> None:
@@ -121,7 +121,8 @@ def test_a_strategy_that_does_not_say_needs_single_updates() -> None:
 
 def test_rules_are_as_the_table_has_them() -> None:
     shipped = {kind: rule for kind, rule in kinds("rule").items() if rule.__module__.startswith("asyncfed.")}
-    needed: dict[str, dict[str, Any]] = {"noised": {"clip": 1.0, "multiplier": 1.0, "divisor": 2}}
+    noise = {"clip": 1.0, "multiplier": 1.0, "divisor": 2}
+    needed: dict[str, dict[str, Any]] = {"noised": noise, "tree_noised": {**noise, "releases": 4}}
     made = {kind: rule(**needed.get(kind, {})) for kind, rule in shipped.items()}
     assert {kind for kind, rule in made.items() if is_sum_only(rule)} == RULES
 

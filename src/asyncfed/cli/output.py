@@ -65,6 +65,8 @@ def print_run(
     """The table of a run, with digests if there are any, and, if wanted, of its clients, and its figures."""
     from asyncfed.analysis.filtered_updates import filtered_clients
     from asyncfed.analysis.liar_influence import liar_influence
+    from asyncfed.analysis.secure_sums import count_secure_sums, secure_sum_lines
+    from asyncfed.core.record import UNSET
     from asyncfed.report.terminal.client_table import client_table
     from asyncfed.report.terminal.run_tables import filtered_table, run_table
 
@@ -72,6 +74,10 @@ def print_run(
     left_out = filtered_clients(run.journal.event_rows())
     if left_out:
         console.print(filtered_table(left_out))
+    if run.experiment.secure_aggregation is not UNSET:
+        sums = count_secure_sums(run.journal.event_rows())
+        for line in secure_sum_lines(sums, run.experiment.secure_aggregation):
+            print_line(line)
     if personalize:
         console.print(client_table(run.personalize().table, console.width))
     elif clients:

@@ -156,3 +156,14 @@ def test_uploads_count_as_the_protocol_has_them() -> None:
     plain, secured = af.run(experiment(BUFFER, None)), af.run(experiment(BUFFER, secure))
     up = -(-plain.params.size * 12 // 8) + 3 * 50
     assert int(secured.rounds["bytes_up"][-1]) == int(plain.rounds["bytes_up"][-1]) // plain.params.nbytes * up
+
+
+def test_slow_links_take_the_time_of_these_uploads() -> None:
+    delays = af.delays.Delays(compute=af.delays.Constant(value=1.0), bandwidth_up=af.delays.Constant(value=10.0))
+    rounds = {"delays": delays, "budget": af.Budget(rounds=4)}
+    cohort = FedAvg(cohort_size=4, work=WORK)
+    plain = af.run(experiment(cohort, None, **rounds))
+    secured = af.run(experiment(cohort, SecureAggregation(bits=8, bytes_per_member=25), **rounds))
+    num_params = plain.params.size
+    assert plain.evaluations["elapsed"][-1] == pytest.approx(4 * (1.0 + 8 * num_params / 10.0))
+    assert secured.evaluations["elapsed"][-1] == pytest.approx(4 * (1.0 + (num_params + 4 * 25) / 10.0))

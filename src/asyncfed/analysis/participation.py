@@ -13,6 +13,7 @@ from asyncfed.core.errors import ConfigError
 from asyncfed.core.record import UNSET, kind_of, to_plain
 from asyncfed.core.types import Work
 from asyncfed.delays import ExpectedDurations, LimitsBandwidth, PredictableDelays, expected_durations
+from asyncfed.engine.model_shapes import with_model_shapes
 from asyncfed.experiment import Experiment
 from asyncfed.kernels.losses import LEAST_SQUARES, MSE
 from asyncfed.problems.linear import Linear
@@ -124,8 +125,8 @@ def _bytes_of_tickets(experiment: Experiment, num_clients: int, problem: Problem
     if not (isinstance(delays, LimitsBandwidth) and delays.limits_bandwidth):
         return SentBytes(0, 0, ())
     strategy = experiment.run_strategy()
-    work, left_out = strategy.work, []
     built = experiment.problem() if problem is None else problem
+    work, left_out = with_model_shapes(strategy, built).work, []
     model = up = built.num_params * built.dtype.itemsize
     if work.uplink is not UNSET:
         declared = declared_size(work.uplink, built.num_params, built.dtype.itemsize)

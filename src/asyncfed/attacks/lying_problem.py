@@ -14,6 +14,7 @@ from asyncfed.attacks.coalition import Coalition
 from asyncfed.attacks.lying_rows import honest_problem, poisoned_problem, trigger_problem
 from asyncfed.core.record import to_json
 from asyncfed.core.types import Work
+from asyncfed.problems.param_shapes import Shapes, shapes_of
 from asyncfed.problems.protocol import Array, Initialisation, Jobs, Problem
 
 
@@ -44,6 +45,11 @@ class LyingProblem:
         self.place = {client: place for place, client in enumerate(coalition.members)}
         if self.attack.poisons_rows:
             assert self.poisoned is not None  # refused now, not in the middle of a run
+
+    @property
+    def param_shapes(self) -> Shapes:
+        """Those of the problem."""
+        return shapes_of(self.inner)
 
     # ---- training --------------------------------------------------------------------------------------------
 

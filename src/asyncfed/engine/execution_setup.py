@@ -5,6 +5,7 @@ from __future__ import annotations
 from asyncfed.core.server import Server
 from asyncfed.engine.checkpoint_check import check_execution_state
 from asyncfed.engine.execution import Execution, own_start_function
+from asyncfed.engine.model_shapes import with_model_shapes
 from asyncfed.engine.plan import Checkpoint, Plan, evaluator_of, trusted_shard
 from asyncfed.engine.stopping import StoppingMonitor
 from asyncfed.problems.protocol import Problem
@@ -18,7 +19,8 @@ from asyncfed.store.ledger import Ledger
 
 def set_up(problem: Problem, plan: Plan, journal: Journal, checkpoint: Checkpoint | None = None) -> Execution:
     """An execution that is ready to start, or (from a checkpoint) to continue."""
-    server = Server(plan.strategy, problem.num_examples.tolist(), plan.seed, plan.budget, plan.absent_at_start())
+    strategy = with_model_shapes(plan.strategy, problem)
+    server = Server(strategy, problem.num_examples.tolist(), plan.seed, plan.budget, plan.absent_at_start())
     if checkpoint is None:
         vectors = Vectors(problem.init(plan.seed, how=plan.init))
         ledger = Ledger(problem.num_clients, vectors.params.nbytes)
@@ -27,7 +29,7 @@ def set_up(problem: Problem, plan: Plan, journal: Journal, checkpoint: Checkpoin
             check_execution_state(*checkpoint, problem.num_clients)
             vectors = Vectors.load(checkpoint[1])
             ledger = Ledger.from_snapshot(checkpoint[0]["ledger"])
-    rule = rule_of(plan.strategy)
+    rule = rule_of(strategy)
     run = None if rule is None else RuleRun(rule, vectors.params, problem.num_clients, plan.threads)
     if run is not None and checkpoint is not None:
         with explain_damage(journal.path, "checkpoint"):

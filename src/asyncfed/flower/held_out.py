@@ -10,6 +10,7 @@ import numpy as np
 
 from asyncfed.core.errors import ConfigError, ProtocolError
 from asyncfed.core.types import Work
+from asyncfed.problems.param_shapes import shapes_of
 from asyncfed.problems.protocol import Array, ClientShard, Initialisation, Problem
 from asyncfed.problems.trusted_rows import TakesRows
 
@@ -27,6 +28,7 @@ class HeldOutProblem:
         self.num_clients = len(self.num_examples)
         self.num_params = test.num_params
         self.dtype = test.dtype
+        self.param_shapes = shapes_of(test)
 
     def init(self, seed: int, client: int | None = None, how: Initialisation = "zeros") -> Array:
         """The model's first parameters."""

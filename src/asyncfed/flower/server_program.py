@@ -13,6 +13,7 @@ from flwr.serverapp import Grid, ServerApp
 
 from asyncfed.core.errors import ConfigError
 from asyncfed.core.record import replace, to_plain
+from asyncfed.engine.model_shapes import with_model_shapes
 from asyncfed.engine.plan import trusted_shard
 from asyncfed.engine.progress import RunState
 from asyncfed.experiment import Experiment
@@ -80,6 +81,7 @@ def run_on_grid(
     problem = registry.problem()
     plan = replace(experiment.plan(usable_cores()), absent=tuple(absent))
     trusted_shard(problem, plan)  # refused before there is a file
+    with_model_shapes(plan.strategy, problem)
     journal = _open_journal(file, header, experiment, problem, settings, absent, build is not None)
     session = LiveSession(problem, plan, journal, name=secrets.token_hex(16), limits=settings.limits)
     log.info("asyncfed: %s %s", "continuing" if header else "beginning", file)

@@ -93,3 +93,33 @@ def _sum_of_squares(values: list[float]) -> float:
     for value in values:
         total += value * value
     return total
+
+
+def low_rank_factors(
+    matrix: NDArray[Any], right: NDArray[np.float64], iterations: int, dependent: float
+) -> tuple[list[list[float]], list[list[float]]]:
+    """Multiply by the matrix, orthonormalise, multiply by its transpose; both as lists of columns."""
+    rows = matrix.astype(np.float64).tolist()
+    columns = [list(column) for column in zip(*rows, strict=True)]
+    right_columns = right.T.tolist()
+    left_columns: list[list[float]] = []
+    for _ in range(iterations):
+        left_columns = []
+        for column in right_columns:
+            image = [_dot(row, column) for row in rows]
+            before = _dot(image, image)
+            for basis in 2 * left_columns:
+                along = _dot(basis, image)
+                image = [value - along * part for value, part in zip(image, basis, strict=True)]
+            rest = _dot(image, image)
+            scale = 1.0 / sqrt(rest) if rest > dependent * dependent * before else 0.0
+            left_columns.append([value * scale for value in image])
+        right_columns = [[_dot(column, basis) for column in columns] for basis in left_columns]
+    return left_columns, right_columns
+
+
+def _dot(a: list[float], b: list[float]) -> float:
+    total = 0.0
+    for x, y in zip(a, b, strict=True):
+        total += x * y
+    return total

@@ -174,6 +174,11 @@ class Linear(PackedProblem):
         """d, and one more if there is a bias."""
         return int(self._x.shape[1]) + self.model.fit_bias
 
+    @property
+    def param_shapes(self) -> tuple[tuple[int, ...], ...]:
+        """One vector."""
+        return ((self.num_params,),)
+
     def shard(self, client: int) -> LinearShard:
         """This client's part of the problem, with a copy of its own rows and of no other's."""
         return self.shard_of(*self._rows_of(client))

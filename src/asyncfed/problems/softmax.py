@@ -124,6 +124,11 @@ class Softmax(PackedProblem):
         """K · d, and K more if there are biases."""
         return self.num_classes * (int(self._x.shape[1]) + self.model.fit_bias)
 
+    @property
+    def param_shapes(self) -> tuple[tuple[int, ...], ...]:
+        """One matrix, a row for each class."""
+        return ((self.num_classes, self.num_params // self.num_classes),)
+
     def shard(self, client: int) -> LinearShard:
         """This client's part of the problem, with a copy of its own rows and of no other's."""
         return self.shard_of(*self._rows_of(client))

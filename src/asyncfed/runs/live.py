@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from asyncfed.core.errors import ConfigError, JournalError
 from asyncfed.core.record import ValidationError, from_plain, replace, to_plain
+from asyncfed.engine.model_shapes import with_model_shapes
 from asyncfed.engine.plan import trusted_shard
 from asyncfed.experiment import Experiment
 from asyncfed.live.checks import Limits
@@ -88,6 +89,7 @@ def run_live(
     if isinstance(problem, ShardedProblem):  # else the data are with the clients
         check_measurable(problem, getattr(experiment.strategy, "work", None))
     trusted_shard(problem, experiment.plan(1))
+    with_model_shapes(experiment.run_strategy(), problem)
     live = {
         "engine": to_plain(engine),
         "absent": list(engine.absent(problem.num_clients)),

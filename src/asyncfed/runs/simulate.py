@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from asyncfed.delays import DelayModel
 from asyncfed.engine.execution import MergeObserver
+from asyncfed.engine.model_shapes import with_model_shapes
 from asyncfed.engine.plan import check_churn, check_stopping, trusted_shard
 from asyncfed.experiment import Experiment
 from asyncfed.problems.client_measurements import check_measurable
@@ -59,6 +60,7 @@ def simulate(
     plan = experiment.plan(thread_count(threads))
     check_stopping(problem, plan)
     trusted_shard(problem, plan)
+    with_model_shapes(plan.strategy, problem)
     journal = Journal.create(out, header, replace=force)  # last, when nothing is left that could be refused
     simulation = Simulation(problem, delays, plan, journal, observer=observer)
     drive_simulation(simulation, journal, watch, checkpoint_seconds)

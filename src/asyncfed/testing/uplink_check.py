@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,8 +18,10 @@ from asyncfed.testing.array_check import (
     left_alone,
     through_a_file,
 )
+from asyncfed.testing.codec_check import check_constants
 from asyncfed.testing.value_check import blame, check_part
 from asyncfed.uplinks.chain import message_size
+from asyncfed.uplinks.codec import Codec
 
 SIZES = (1, 2, 17, 400)
 """Parameters of the models that are tried."""
@@ -28,27 +30,34 @@ CHANGES = 5
 """So many changes are sent one after another."""
 
 
-def check_uplink(uplink: Uplink, seed: int = 0) -> None:
+def check_uplink(uplink: Uplink, seed: int = 0, sizes: Sequence[int] = SIZES) -> None:
     """Send changes of several sizes and types through an uplink, and refuse it unless its messages are as it says.
 
     It must be a frozen, registered value; leave memory, change and message alone; encode and decode the same to the
     same, to the last bit, also from a memory that went through a checkpoint; decode to the shape and type of the
     change; declare its true size; and have a memory if and only if it `remembers`. What it calls `residual` must be
     what it has not sent so far: all that was sent plus the residual is the sum of all changes. Messages that are
-    impossible must be refused with ValueError and nothing else.
+    impossible must be refused with ValueError and nothing else. If it answers `contraction` and `variance`, messages
+    drawn with many keys must not contradict them: neither how far they are from the change, nor that their mean is the
+    change (`asyncfed.uplinks.codec.Codec`).
 
     Args:
         uplink: what is checked.
         seed: of the changes.
+        sizes: numbers of parameters that are tried, for an uplink that fits some models only.
 
     Raises:
         AssertionError: it says what is wrong and when it happened.
     """
     copy = check_part(uplink, "uplink", Uplink)
-    for number, (size, dtype) in enumerate((size, dtype) for size in SIZES for dtype in (np.float64, np.float32)):
+    for number, (size, dtype) in enumerate((size, dtype) for size in sizes for dtype in (np.float64, np.float32)):
         key = draw_key(purpose_key(seed, "check_uplink"), number, 0)
         with blame(f"changes of {size} {np.dtype(dtype)}"):
             _check_messages(uplink, copy, size, np.dtype(dtype), key)
+    if isinstance(uplink, Codec):
+        for size in sizes:
+            with blame(f"changes of {size} numbers"):
+                check_constants(uplink, size, draw_key(purpose_key(seed, "check_uplink"), size, 1))
     assert uplink == copy, "the uplink changed while it was used; what it remembers belongs into its memory."
 
 

@@ -5,10 +5,11 @@ from asyncfed.uplinks.cast import Cast
 from asyncfed.uplinks.clip import Clip
 from asyncfed.uplinks.error_feedback import ErrorFeedback
 from asyncfed.uplinks.local_noise import LocalNoise
+from asyncfed.uplinks.low_rank import LowRank
 from asyncfed.uplinks.qsgd import QSGD
 from asyncfed.uplinks.rand_k import RandK
 from asyncfed.uplinks.sign import Sign
 from asyncfed.uplinks.top_k import TopK
 from asyncfed.uplinks.whole import Whole
 
-__all__ = ["QSGD", "Cast", "Clip", "ErrorFeedback", "LocalNoise", "RandK", "Sign", "TopK", "Uplink", "Whole"]
+__all__ = ["QSGD", "Cast", "Clip", "ErrorFeedback", "LocalNoise", "LowRank", "RandK", "Sign", "TopK", "Uplink", "Whole"]

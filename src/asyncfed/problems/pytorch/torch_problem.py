@@ -107,6 +107,11 @@ class TorchProblem:
         return sum(t.numel() for t in _tensors(self._template).values())
 
     @cached_property
+    def param_shapes(self) -> tuple[tuple[int, ...], ...]:
+        """The shapes of those tensors, in their order."""
+        return tuple(tuple(t.shape) for t in _tensors(self._template).values())
+
+    @cached_property
     def dtype(self) -> np.dtype[Any]:
         """The precision of the module's parameters, float32 or float64."""
         return np.dtype(str(next(self._template.parameters()).dtype).removeprefix("torch."))

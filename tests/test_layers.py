@@ -62,7 +62,14 @@ ROOMS = {
         *("attacks", "strategies", "rules", "problems", "data", "delays", "store", "engine", "experiment", "presets"),
         *("runs", "analysis"),
     },
-    "report": {*BOTTOM, "strategies", "store", "analysis", "certificates", "advice", "arena", "robustness"},
+    "privacy_audit": {
+        *BOTTOM,
+        *("kernels", "uplinks", "rules", "strategies", "privacy", "problems", "engine", "experiment", "runs"),
+    },
+    "report": {
+        *BOTTOM,
+        *("strategies", "store", "analysis", "certificates", "advice", "arena", "robustness", "privacy_audit"),
+    },
     "flower": {
         *BOTTOM,
         "strategies",
@@ -116,6 +123,7 @@ ROOMS = {
             "flower",
             "arena",
             "robustness",
+            "privacy_audit",
             "api",
             "reproduce",
         ),
@@ -150,6 +158,7 @@ OUTSIDE = {
     "advice": {"numpy", "optuna"},
     "arena": {"numpy", "scipy"},
     "robustness": {"numpy"},
+    "privacy_audit": {"numpy", "scipy"},
     "report": {
         *("numpy", "matplotlib", "rich", "pyarrow", "plotly"),
         *("prometheus_client", "tensorboardX", "mlflow"),

@@ -24,6 +24,7 @@ from asyncfed.cli.flower_commands import flower
 from asyncfed.cli.imports import import_parts
 from asyncfed.cli.name_help import help_text
 from asyncfed.cli.output import complaints
+from asyncfed.cli.privacy_commands import privacy
 from asyncfed.core.errors import AsyncFedError
 from asyncfed.version import __version__
 
@@ -69,6 +70,7 @@ for command in (
 app.command("list")(list_commands.list_names)
 app.add_typer(explain, name="explain")
 app.add_typer(flower, name="flower")
+app.add_typer(privacy, name="privacy")
 
 
 def _print_version(wanted: bool) -> None:

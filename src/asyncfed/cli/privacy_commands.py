@@ -1,0 +1,65 @@
+"""The commands of `asyncfed privacy`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from asyncfed.cli.options import OutFolder
+from asyncfed.cli.output import console, print_line, save_figure
+
+privacy = typer.Typer(
+    help="What private runs promise, and whether they keep it.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+
+@privacy.callback()
+def privacy_group() -> None:
+    """What private runs promise, and whether they keep it."""
+
+
+@privacy.command()
+def canaries(
+    mode: Annotated[Literal["central", "tree", "local", "all"], typer.Option(help="What is audited.")] = "all",
+    runs: Annotated[int, typer.Option(help="Runs with the canary, and as many without.")] = 500,
+    noise: Annotated[float, typer.Option(help="The noise multiplier that the claim is made from.")] = 1.0,
+    participations: Annotated[int, typer.Option(help="How often the canary takes part.")] = 4,
+    noise_fraction: Annotated[
+        float, typer.Option(help="What part of the noise is really added; 0.5: does the audit notice?")
+    ] = 1.0,
+    delta: Annotated[float, typer.Option(help="Of every epsilon.")] = 1e-5,
+    confidence: Annotated[float, typer.Option(help="Of the bounds.")] = 0.95,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same audit.")] = 0,
+    out_dir: OutFolder = Path("runs/canaries"),
+) -> None:
+    """Try to tell from released models whether a client took part.
+
+    Simulates small private runs many times, with a client whose change is known, the canary, and with its change zeroed
+    out. How well the two are told apart bounds from below what is lost. Ends with 1 if that is more than is claimed.
+    """
+    from asyncfed.privacy_audit.audit import audit_canaries
+    from asyncfed.privacy_audit.canary_experiments import MODES, canary_experiment
+    from asyncfed.report.figures.canary_figure import draw_audit
+    from asyncfed.report.terminal.progress import counting_bar
+
+    names = list(MODES) if mode == "all" else [mode]
+    audited = [canary_experiment(name, noise, participations, noise_fraction) for name in names]
+    refuted = False
+    for each in audited:
+        with counting_bar(console, f"{each.mode}: runs", 2 * runs) as watch:
+            found = audit_canaries(each, runs=runs, seed=seed, delta=delta, confidence=confidence, watch=watch)
+        print_line(
+            f"{each.mode}: claimed mu {found.claimed_shift:.4f}, epsilon {found.claimed_epsilon:.4f} at delta "
+            f"{delta:g}; with {100 * confidence:g} % confidence mu is at least {found.shift:.4f}, epsilon at least "
+            f"{found.epsilon:.4f} ({found.epsilon_any_noise:.4f} whatever the noise): "
+            f"{'THE CLAIM IS REFUTED' if found.refutes else 'the claim stands'}"
+        )
+        save_figure(draw_audit(found), out_dir / f"{each.mode}.png")
+        refuted = refuted or found.refutes
+    if refuted:
+        raise typer.Exit(1)

@@ -31,6 +31,7 @@ from asyncfed.delays import DelayDescription, DelayModel, Delays
 from asyncfed.engine.evaluation import Evaluation
 from asyncfed.engine.plan import Churn, Plan, check_churn
 from asyncfed.engine.stopping import Stopping
+from asyncfed.privacy import Claim, Privacy, Setting
 from asyncfed.problems.linear import LinearModel
 from asyncfed.problems.protocol import Initialisation, Problem, ProblemDescription
 from asyncfed.problems.trusted_rows import TrustedData
@@ -68,6 +69,7 @@ class Experiment(Config):
         trusted: rows of the server's own, for strategies that compare updates with them; left out, it has none.
         secure_aggregation: the arithmetic of secure sums, simulated; left out, sums are of floating-point numbers. It
             hides nothing from the server.
+        privacy: what clients are promised, and the clipping, noise and caps that it takes; left out, nothing.
 
     >>> Experiment(seed=-1)
     Traceback (most recent call last):
@@ -93,6 +95,7 @@ class Experiment(Config):
     attack: Liars | UnsetType = UNSET
     trusted: TrustedData | UnsetType = UNSET
     secure_aggregation: SecureAggregation | UnsetType = UNSET
+    privacy: Privacy | UnsetType = UNSET
 
     def __post_init__(self) -> None:
         if self.num_clients is not None and self.num_clients < 1:
@@ -105,17 +108,35 @@ class Experiment(Config):
             raise ConfigError(f"divergence_norm is {self.divergence_norm}; it must be positive.")
         if self.num_clients is not None or not self.data.names_clients:
             check_churn(self.churn, self.count_clients())
-        self.run_strategy()  # refuses what does not go together
+        if self.num_clients is not None or self.privacy is UNSET:
+            self.run_strategy()  # refuses what does not go together
 
-    def run_strategy(self) -> Strategy:
-        """The strategy as a run has it: with what else the experiment puts into its rule.
+    def run_strategy(self, num_clients: int | None = None) -> Strategy:
+        """The strategy as a run has it: with what else the experiment puts into its rule, its work, and around it.
 
-        Secure sums come innermost, so that whatever is done to a merge is done to its sum.
+        Secure sums come innermost, so that whatever is done to a merge is done to its sum. `num_clients`, which privacy
+        depends on, saves counting those that the data name.
         """
         strategy = self.strategy
+        if self.privacy is not UNSET:
+            strategy = self.privacy.compose(strategy, self._private_setting(num_clients))
         if self.secure_aggregation is not UNSET:
             strategy = with_secure_sums(strategy, self.secure_aggregation)
         return strategy
+
+    def privacy_claim(self, num_clients: int | None = None) -> Claim | None:
+        """What a run promises every client; None if nothing."""
+        if self.privacy is UNSET:
+            return None
+        return self.privacy.claim(self.strategy, self._private_setting(num_clients))
+
+    def _private_setting(self, num_clients: int | None) -> Setting:
+        return Setting(
+            num_clients=self.count_clients() if num_clients is None else num_clients,
+            budget=self.budget,
+            stops_by_measurement=self.stopping is not None and self.stopping.measures,
+            measures_drift=self.evaluation.drift,
+        )
 
     def prepare_data(self) -> PreparedData:
         """Generate or read the data: who has which rows to train on, and which were held out."""
@@ -156,14 +177,16 @@ class Experiment(Config):
         clients = self.clients() if clients is None else clients
         return measure_heterogeneity(clients, None if clients.names else self.split.claimed_skew, self.seed)
 
-    def plan(self, threads: int) -> Plan:
+    def plan(self, threads: int, num_clients: int | None = None) -> Plan:
+        """What an engine needs to run it; `num_clients` saves counting those that the data name."""
         return Plan(
-            strategy=self.run_strategy(),
+            strategy=self.run_strategy(num_clients),
             seed=self.seed,
             budget=self.budget,
             init=self.init,
             churn=self.churn,
             evaluation=self.evaluation,
+            measures=self.privacy is UNSET or self.privacy.unprotected_evaluation,
             divergence_norm=self.divergence_norm,
             stopping=self.stopping,
             threads=threads,

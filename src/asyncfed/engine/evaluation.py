@@ -42,11 +42,18 @@ class Evaluator:
     """Measures a model and answers with a row of the journal's evaluations (see `schema.EVALUATION_COLUMNS`).
 
     `pending` collects measurements made between evaluations, for the next row. `error_of` names a held-out part whose
-    loss is measured with its standard error, where the problem can.
+    loss is measured with its standard error, where the problem can. Without `measures` the rows say how far the run is,
+    and nothing is measured.
     """
 
     def __init__(
-        self, problem: Problem, settings: Evaluation, threads: int, seed: int, error_of: str | None = None
+        self,
+        problem: Problem,
+        settings: Evaluation,
+        threads: int,
+        seed: int,
+        error_of: str | None = None,
+        measures: bool = True,
     ) -> None:
         self.last: dict[str, float] = {}
         self.pending: dict[str, float] = {}
@@ -56,7 +63,8 @@ class Evaluator:
         self.per_update = settings.unit == "update" and settings.every > 0
         self._key = purpose_key(seed, "first_client_loss")
         self._at_random = problem if isinstance(problem, MeasuresAtRandom) else None
-        self._optimum = problem.optimum() if settings.distance else None
+        self._measures = measures
+        self._optimum = problem.optimum() if settings.distance and measures else None
         rows = problem if error_of is not None and isinstance(problem, MeasuresRows) else None
         self._rows = rows if rows is not None and error_of in rows.parts else None
         self._error_of = error_of
@@ -76,6 +84,8 @@ class Evaluator:
         What is drawn for a measurement depends on the seed and the model's version alone, so that a model is measured
         alike however often others were, and again when the run is resumed or replayed.
         """
+        if not self._measures:
+            return {}
         metrics = dict(self._problem.evaluate(params, threads=self._threads))
         if self._at_random is not None:
             metrics.update(self._at_random.random_measurements(params, draw_key(self._key, 0, version)))

@@ -73,7 +73,10 @@ def _in_order(churn: Sequence[Churn]) -> list[Churn]:
 
 
 class Plan(Config):
-    """`absent` are clients not there at the start, besides those whose first event in `churn` is a join."""
+    """`absent` are clients not there at the start, besides those whose first event in `churn` is a join.
+
+    `measures` says whether models are measured on the clients' data; private runs do not.
+    """
 
     strategy: Any
     seed: int = 0
@@ -82,6 +85,7 @@ class Plan(Config):
     churn: tuple[Churn, ...] = ()
     absent: tuple[int, ...] = ()
     evaluation: Evaluation = Evaluation()
+    measures: bool = True
     divergence_norm: float = 1e9
     stopping: Stopping | None = None
     threads: int = 1
@@ -98,7 +102,7 @@ class Plan(Config):
 def evaluator_of(problem: Problem, plan: Plan) -> Evaluator:
     """What measures the models of a run."""
     error_of = None if plan.stopping is None else plan.stopping.error_of_part
-    return Evaluator(problem, plan.evaluation, plan.threads, plan.seed, error_of)
+    return Evaluator(problem, plan.evaluation, plan.threads, plan.seed, error_of, plan.measures)
 
 
 def most_drops(num_clients: int, plan: Plan) -> float:

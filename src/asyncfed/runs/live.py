@@ -84,12 +84,12 @@ def run_live(
     check_fit(experiment)
     own_problem = problem is not None
     problem = choose_problem(experiment, problem, prepared)
-    experiment.run_strategy().check(problem.num_clients)
+    experiment.run_strategy(problem.num_clients).check(problem.num_clients)
     engine.check(problem)
     if isinstance(problem, ShardedProblem):  # else the data are with the clients
         check_measurable(problem, getattr(experiment.strategy, "work", None))
-    trusted_shard(problem, experiment.plan(1))
-    with_model_shapes(experiment.run_strategy(), problem)
+    trusted_shard(problem, experiment.plan(1, problem.num_clients))
+    with_model_shapes(experiment.run_strategy(problem.num_clients), problem)
     live = {
         "engine": to_plain(engine),
         "absent": list(engine.absent(problem.num_clients)),
@@ -167,7 +167,7 @@ def _drive(
         journal.survive_power_loss()
     session = LiveSession(
         problem,
-        replace(experiment.plan(thread_count(threads)), absent=tuple(live["absent"])),
+        replace(experiment.plan(thread_count(threads), problem.num_clients), absent=tuple(live["absent"])),
         journal,
         name=os.urandom(8).hex(),
         limits=from_plain(live["limits"], Limits),

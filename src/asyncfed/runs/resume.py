@@ -83,6 +83,8 @@ def resume_simulation(
     if not isinstance(seq, int) or seq < 0:
         raise JournalError(f"{path} is damaged: its checkpoint is of event {seq!r}. Restore the file from a copy.")
     journal.rewind(seq)
-    simulation = Simulation(problem, delays, experiment.plan(thread_count(threads)), journal, checkpoint)
+    simulation = Simulation(
+        problem, delays, experiment.plan(thread_count(threads), problem.num_clients), journal, checkpoint
+    )
     drive_simulation(simulation, journal, watch, checkpoint_seconds)
     return RecordedRun(journal, experiment, problem)

@@ -52,12 +52,12 @@ def simulate(
     """
     own_problem, own_delays = problem is not None, delays is not None
     problem = choose_problem(experiment, problem, prepared)
-    experiment.run_strategy().check(problem.num_clients)
+    experiment.run_strategy(problem.num_clients).check(problem.num_clients)
     check_measurable(problem, getattr(experiment.strategy, "work", None))
     check_churn(experiment.churn, problem.num_clients)
     delays = experiment.bind_delays(problem.num_clients, delays)
     header = new_header(experiment, problem, own_problem=own_problem, own_delays=own_delays)
-    plan = experiment.plan(thread_count(threads))
+    plan = experiment.plan(thread_count(threads), problem.num_clients)
     check_stopping(problem, plan)
     trusted_shard(problem, plan)
     with_model_shapes(plan.strategy, problem)

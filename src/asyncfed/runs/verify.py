@@ -90,7 +90,7 @@ def _verify(
 def recorded_plan(header: dict[str, Any], experiment: Experiment, threads: int | None) -> Plan:
     """The run's plan; of a live run the file also says who was not there at the start."""
     absent = header.get("live", {}).get("absent", ())
-    return replace(experiment.plan(thread_count(threads)), absent=tuple(absent))
+    return replace(experiment.plan(thread_count(threads), header["num_clients"]), absent=tuple(absent))
 
 
 def _without_drift(experiment: Experiment) -> Evaluation:

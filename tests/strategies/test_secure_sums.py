@@ -64,6 +64,8 @@ def experiment(strategy: Any, secure: Any = SECURE, **how: Any) -> af.Experiment
         (replace(BUFFER, rule=Robust(aggregator=Median())), "Robust, needs to see them"),
         (replace(BUFFER, rule=Clipped(norm=1.0)), "Clipped, needs to see them"),
         (replace(BUFFER, rule=NormBounded()), "NormBounded, needs to see them"),
+        (replace(BUFFER, rule=Optimised(rule=Clipped(norm=1.0))), "fedbuff needs .* rule, Clipped, needs to see them"),
+        (BoundedStaleness(strategy=AFL(), max_staleness=3), "afl needs single updates"),
         (replace(BUFFER, work=Work(loss=True)), "work.loss makes clients report"),
         (replace(BUFFER, work=Work(uplink=(TopK(),))), "TopK, whose messages are something else"),
         (replace(BUFFER, work=Work(uplink=(ErrorFeedback(codec=TopK()),))), "ErrorFeedback, whose messages"),

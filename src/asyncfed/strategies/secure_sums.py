@@ -80,4 +80,7 @@ def sum_inside(rule: ServerRule, innermost: FixedPointSum) -> ServerRule:
 
 
 def _kind(strategy: Strategy) -> str:
+    """What the user chose; what is around it may have been put there by privacy."""
+    if isinstance(strategy, Wrapper) and strategy.single_updates is None:
+        return _kind(strategy.strategy)
     return kind_of(type(strategy)) or type(strategy).__name__

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from asyncfed.rules.protocol import is_sum_only, rule_of
+from asyncfed.rules.protocol import ServerRule, is_sum_only, rule_of
 
 MEASURED = ("loss", "start_loss", "start_rms")
 """The settings of a work by which clients report numbers that their data and models gave."""
@@ -64,9 +64,15 @@ def why_single_updates(strategy: object) -> str | None:
         return strategy.single_updates
     rule = rule_of(strategy)
     if not is_sum_only(rule):
-        return f"its rule, {type(rule).__name__}, needs to see them"
+        return f"its rule, {_needing(rule)}, needs to see them"
     wrapped = getattr(strategy, "strategy", None)
     return _why_merges(strategy) or _why_work(strategy) if wrapped is None else why_single_updates(wrapped)
+
+
+def _needing(rule: object) -> str:
+    """The rule that needs single updates, or the innermost one that it wraps and that does."""
+    inner = getattr(rule, "rule", None)
+    return _needing(inner) if isinstance(inner, ServerRule) and not is_sum_only(inner) else type(rule).__name__
 
 
 def _why_merges(strategy: SumOnly) -> str | None:

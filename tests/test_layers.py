@@ -140,7 +140,7 @@ OUTSIDE = {
     "kernels": {"numpy", "numba", "scipy"},
     "rules": {"numpy", "scipy"},
     "privacy": {"numpy", "scipy"},
-    "uplinks": {"numpy", "scipy"},
+    "uplinks": {"numpy", "scipy", "zstandard"},
     "problems": {"numpy", "scipy", "torch", "safetensors"},
     "data": {"numpy", "scipy", "pyarrow", "sklearn", "pandas"},
     "delays": {"numpy", "scipy"},
@@ -193,6 +193,7 @@ CONFINED = {
     "safetensors": ("problems/pytorch/torch_problem.py",),
     "flwr": ("flower/",),
     "cryptography": ("flower/credentials.py",),
+    "zstandard": ("uplinks/zstandard.py",),
 }
 """Each dependency is imported in one place."""
 

@@ -1,6 +1,7 @@
 """`check_uplink` refuses what is broken and says why; uplinks/test_conformance.py shows what it accepts."""
 
 from itertools import count
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from asyncfed import registry
 from asyncfed.core.record import Config
 from asyncfed.testing import check_uplink
+from asyncfed.uplinks import TopK
 from asyncfed.uplinks.chain import take
 
 
@@ -136,9 +138,50 @@ class SendsWords(Sound, tag_field="kind", tag="sends_words"):
         return {"whole": np.array(["a"])}, memory
 
 
+class Halves(TopK, tag_field="kind", tag="halves"):
+    """All but half of each entry, which is biased and leaves out a quarter of |v|²: what it says is true."""
+
+    fraction: float = 1.0
+    claimed_contraction: ClassVar[float | None] = 0.75
+    claimed_variance: ClassVar[float | None] = None
+
+    def encode(self, memory, change, key):
+        return super().encode(memory, change / 2, key)
+
+    def contraction(self, num_params):
+        return self.claimed_contraction
+
+    def variance(self, num_params):
+        return self.claimed_variance
+
+
+class ClaimsToBeNear(Halves, tag_field="kind", tag="claims_to_be_near"):
+    claimed_contraction: ClassVar[float | None] = 0.8
+
+
+class ClaimsNothingIsLost(Halves, tag_field="kind", tag="claims_nothing_is_lost"):
+    claimed_variance: ClassVar[float | None] = 0.1
+
+
+class ClaimsToBeUnbiased(Halves, tag_field="kind", tag="claims_to_be_unbiased"):
+    claimed_variance: ClassVar[float | None] = 1.0
+
+
+class ClaimsTheImpossible(Halves, tag_field="kind", tag="claims_the_impossible"):
+    claimed_contraction: ClassVar[float | None] = 0.0
+
+
+def test_a_codec_whose_constants_are_true_passes(known):
+    check_uplink(known(Halves))
+
+
 @pytest.mark.parametrize(
     ("made", "message"),
     [
+        (ClaimsToBeNear, "0.25 .* in the mean of 400 draws; contraction says at most 0.2"),
+        (ClaimsNothingIsLost, "0.25 .* in the mean of 400 draws; variance says at most 0.1"),
+        (ClaimsToBeUnbiased, "the mean of 400 draws is 0.5 .* from v; variance says that it is unbiased"),
+        (ClaimsTheImpossible, "contraction is 0.0; it must be in"),
         (SilentAtFullPrice, "nothing is sent where size says .* bytes; size must say None"),
         (ForgetsToRemember, r"remembers is False, but init gives \['residual'\]"),
         (ChangesItsMemory, "encode changed residual in place"),

@@ -4,7 +4,7 @@ import pytest
 
 from asyncfed.registry import kinds
 from asyncfed.testing import check_uplink
-from asyncfed.uplinks import QSGD, Cast, Clip, ErrorFeedback, LowRank, RandK, Sign, TopK, Whole
+from asyncfed.uplinks import QSGD, Cast, Clip, ErrorFeedback, LowRank, RandK, Sign, TopK, Whole, Zstandard
 
 SHIPPED = {kind: made for kind, made in kinds("uplink").items() if made.__module__.startswith("asyncfed.")}
 CODECS = [
@@ -24,6 +24,8 @@ CODECS = [
     Cast(to="float16"),
     Cast(to="float32"),
     Clip(norm=2.0),
+    Zstandard(codec=QSGD(levels=1, bucket=0)),
+    Zstandard(codec=Whole(), level=19),
 ]
 
 

@@ -3,6 +3,7 @@
 from asyncfed.core.types import Uplink
 from asyncfed.uplinks.cast import Cast
 from asyncfed.uplinks.clip import Clip
+from asyncfed.uplinks.codec import Codec
 from asyncfed.uplinks.error_feedback import ErrorFeedback
 from asyncfed.uplinks.local_noise import LocalNoise
 from asyncfed.uplinks.low_rank import LowRank
@@ -11,5 +12,20 @@ from asyncfed.uplinks.rand_k import RandK
 from asyncfed.uplinks.sign import Sign
 from asyncfed.uplinks.top_k import TopK
 from asyncfed.uplinks.whole import Whole
+from asyncfed.uplinks.zstandard import Zstandard
 
-__all__ = ["QSGD", "Cast", "Clip", "ErrorFeedback", "LocalNoise", "LowRank", "RandK", "Sign", "TopK", "Uplink", "Whole"]
+__all__ = [
+    "QSGD",
+    "Cast",
+    "Clip",
+    "Codec",
+    "ErrorFeedback",
+    "LocalNoise",
+    "LowRank",
+    "RandK",
+    "Sign",
+    "TopK",
+    "Uplink",
+    "Whole",
+    "Zstandard",
+]

@@ -6,10 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from msgspec.structs import fields
 
 from asyncfed.core.errors import ConfigError
 from asyncfed.core.record import Config
 from asyncfed.core.types import Merge, Payload, Work
+from asyncfed.registry import kinds
 from asyncfed.rules import Arrival, FixedPointSum, Mean, SecureAggregation
 from asyncfed.rules.protocol import Rule
 from asyncfed.testing import check_rule
@@ -153,6 +155,20 @@ def test_bytes_are_bits_packed_and_keys_for_each_member() -> None:
     rule = FixedPointSum(settings=SecureAggregation(bits=12, bytes_per_member=100), members=7)
     assert rule.upload_size(num_params=3, num_clients=50) == 5 + 700
     assert FixedPointSum().upload_size(num_params=3, num_clients=50) == 12 + 96 * 50
+
+
+def test_only_uplinks_that_send_whole_vectors_are_taken() -> None:
+    taken = set()
+    for kind, uplink in kinds("uplink").items():
+        if not uplink.__module__.startswith("asyncfed."):
+            continue
+        made = uplink() if not any(f.required for f in fields(uplink)) else uplink(codec=TopK())
+        try:
+            FixedPointSum().check(Work(uplink=(made,)))
+            taken.add(kind)
+        except ConfigError:
+            continue
+    assert taken == {"clip", "whole", "local_noise"}
 
 
 def test_what_does_not_sum_is_refused() -> None:

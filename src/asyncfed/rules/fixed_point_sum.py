@@ -79,7 +79,7 @@ class FixedPointSum(WrappingRule, Config, tag_field="kind", tag="fixed_point_sum
                 "only, and has to know what they are changes of."
             )
         for uplink in () if work.uplink is UNSET else work.uplink:
-            if uplink.remembers or any(uplink.size(1000, size) != 1000 * size for size in (4, 8)):
+            if not getattr(uplink, "sends_whole", False):
                 raise ConfigError(
                     f"secure_aggregation adds up whole vectors, and work.uplink has {type(uplink).__name__}, whose "
                     "messages are something else: sums of masked ones would mean nothing. Leave it out; to save "

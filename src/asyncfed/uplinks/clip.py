@@ -30,6 +30,7 @@ class Clip(Config, tag_field="kind", tag="clip"):
 
     norm: float = 1.0
     remembers = False
+    sends_whole = True  # a vector as long as the change, so that messages can be added up
 
     def __post_init__(self) -> None:
         check_norm("uplink.norm", self.norm)

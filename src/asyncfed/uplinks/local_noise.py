@@ -40,6 +40,7 @@ class LocalNoise(Config, tag_field="kind", tag="local_noise"):
     clip: float = 1.0
     multiplier: float = 1.0
     remembers = False
+    sends_whole = True  # a vector as long as the change, so that messages can be added up
     draws_noise = True
 
     def __post_init__(self) -> None:

@@ -26,6 +26,7 @@ class Whole(Config, tag_field="kind", tag="whole"):
     """
 
     remembers = False
+    sends_whole = True  # a vector as long as the change, so that messages can be added up
     is_identity = True
 
     def init(self, num_params: int, dtype: np.dtype[Any]) -> Arrays:

@@ -37,7 +37,7 @@ def first(server):
 
 inputs = st.lists(
     st.tuples(
-        st.sampled_from(["report", "report", "report", "lose", "leave", "join", "wrong"]),
+        st.sampled_from(["report", "report", "report", "skip", "lose", "leave", "join", "wrong"]),
         st.integers(0, 7),
         st.floats(0, 1e6),
     ),
@@ -50,6 +50,8 @@ def put_in(server, what, number, duration):
     tickets = list(server.outstanding)
     if what == "report" and tickets:
         return server.receive(report_of(server.outstanding[tickets[number % len(tickets)]], duration))
+    if what == "skip" and tickets:
+        return server.skip(tickets[number % len(tickets)], duration)
     if what == "lose" and tickets:
         return server.lose(tickets[number % len(tickets)])
     if what == "leave" and number in server.clients:
@@ -559,7 +561,7 @@ def test_a_busy_client_is_refused_work_that_remembers():
         server.wake(0, 1.0)
 
 
-@given(steps=st.lists(st.sampled_from(["report", "drop", "lose", "cancel", "restore"]), max_size=30))
+@given(steps=st.lists(st.sampled_from(["report", "skip", "drop", "lose", "cancel", "restore"]), max_size=30))
 @settings(max_examples=40, deadline=None)
 def test_the_memory_is_the_last_merged_ticket_whatever_happens(steps):
     server, accepted = trains(), -1
@@ -568,6 +570,9 @@ def test_the_memory_is_the_last_merged_ticket_whatever_happens(steps):
         assert out.memory == accepted
         if step == "report":
             server.receive(report_of(out))
+            accepted = out.ticket
+        elif step == "skip":
+            server.skip(out.ticket, 1.0)
             accepted = out.ticket
         elif step == "drop":
             server.receive(report_of(out, duration=0.0))
@@ -579,3 +584,51 @@ def test_the_memory_is_the_last_merged_ticket_whatever_happens(steps):
             snapshot = json.loads(json.dumps(server.snapshot()))
             server = Server(Trains(), [1])
             server.restore(snapshot)
+
+
+# ---- skipped tickets -------------------------------------------------------------------------------------------------
+
+
+def test_a_skipped_ticket_is_settled_and_merges_nothing():
+    server = Server(FedAsync(concurrency=2), [1, 1, 1])
+    server.start()
+    outputs = server.skip(0, 3.0)
+    assert [type(output) for output in outputs] == [Dispatch]  # as after a loss
+    assert (server.version, server.updates, sorted(server.outstanding), server.waiting) == (0, 0, [1, 2], {})
+
+
+def test_a_cohort_goes_on_without_a_skipped_ticket_whose_duration_counts():
+    server = Server(FedAvg(cohort_size=2), [1, 1])
+    server.start()
+    assert server.skip(0, 5.0) == []
+    (merge, *_) = server.receive(report_of(first(server), duration=2.0))
+    assert (merge.tickets, server.delay_spread) == ((1,), 3.0)
+
+
+@pytest.mark.parametrize(("ticket", "duration"), [(7, 1.0), (0, -1.0), (0, float("nan"))])
+def test_a_skip_that_cannot_be_is_refused_and_changes_nothing(ticket, duration):
+    server = Server(FedAsync(concurrency=2), [1, 1, 1])
+    server.start()
+    before = server.snapshot()
+    with pytest.raises(ProtocolError, match=f"ticket {ticket} cannot be skipped"):
+        server.skip(ticket, duration)
+    assert server.snapshot() == before
+
+
+def test_an_update_dropped_while_its_client_works_with_the_memory_of_it_is_not_taken_back():
+    """Its client no longer has the memory before that one."""
+
+    class Late(Trains, tag="drops_one_later"):
+        """Drops every report when the next one arrives."""
+
+        def on_update(self, state, update, view):
+            old = [Drop(ticket, "late") for ticket in view.waiting if ticket != update.report.ticket]
+            return state, [Train(0, REMEMBERING), *old]
+
+    server = Server(Late(), [1])
+    server.start()
+    server.receive(report_of(first(server)))
+    server.receive(report_of(first(server)))  # ticket 0 is dropped while 2 is out
+    assert first(server).memory == 1
+    server.lose(2)
+    assert first(server).memory == 1

@@ -16,6 +16,7 @@ from asyncfed.live.wire import Cancelled, decode, decode_arrays, encode
 from asyncfed.store.events import recorded_merges
 from asyncfed.store.journal import Journal
 from asyncfed.store.schema import KIND_NAMES
+from asyncfed.uplinks.chain import SKIPPED_BYTES
 from asyncfed.uplinks.client_memory import ClientMemory
 
 # Client processes are sent shards that tests define, and must be able to import them.
@@ -98,7 +99,7 @@ class Harness:
         result, arrays = self.result(ticket, **changes)
         if not changes:
             result, arrays, length = self.send(result, arrays)
-            self.bytes_up += length
+            self.bytes_up += length or SKIPPED_BYTES
         outcome = self.session.accept(self.held[ticket].client, result, arrays, self.now)
         self.held.pop(ticket)
         return outcome

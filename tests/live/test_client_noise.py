@@ -5,7 +5,7 @@ import pytest
 from tests.live.tiny_parts import Blurred
 
 import asyncfed as af
-from asyncfed.core.errors import JournalError
+from asyncfed.core.errors import ConfigError, JournalError
 from asyncfed.core.types import Budget, Work
 from asyncfed.kernels.noise_keys import is_secret
 from asyncfed.live.session import CheckpointPolicy
@@ -20,11 +20,15 @@ COMPRESSED = FedAsync(concurrency=3, work=Work(**BASE, uplink=(Blurred(), TopK(f
 BLURRED_THEN_REMEMBERED = Work(**BASE, uplink=(ErrorFeedback(codec=TopK(fraction=0.5)), Blurred()))
 
 
-def test_an_uplink_around_one_that_adds_noise_adds_noise():
+def test_which_uplinks_add_noise():
     assert draws_noise((Clip(), Blurred()))
-    assert draws_noise((ErrorFeedback(codec=Blurred()),))
     assert not draws_noise((Clip(), ErrorFeedback(codec=TopK())))
     assert not draws_noise(Work().uplink)
+
+
+def test_noise_that_would_be_taken_back_with_the_next_change_is_refused():
+    with pytest.raises(ConfigError, match="Blurred, which adds noise"):
+        ErrorFeedback(codec=Blurred())
 
 
 class Noted:
@@ -49,9 +53,9 @@ def test_only_uplinks_that_add_noise_get_a_key_that_the_server_does_not_know():
     served, own, again = [], [], []
     both = (Noted(served, False), Noted(own, True), Noted(served, False))
     secret = iter([11, 12])
-    encode_change(both, {}, np.ones(3), 5, lambda: next(secret))
-    encode_change(both, {}, np.ones(3), 5, lambda: next(secret))
-    encode_change((Noted(again, False), Noted(again, True), Noted(again, False)), {}, np.ones(3), 5)
+    encode_change(both, {}, np.ones(3), 5, np.zeros(3), lambda: next(secret))
+    encode_change(both, {}, np.ones(3), 5, np.zeros(3), lambda: next(secret))
+    encode_change((Noted(again, False), Noted(again, True), Noted(again, False)), {}, np.ones(3), 5, np.zeros(3))
     assert own == [11, 12]
     assert served[:2] == served[2:] == [again[0], again[2]]
 

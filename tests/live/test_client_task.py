@@ -55,7 +55,7 @@ def test_a_change_goes_through_the_uplinks_with_the_memory_of_the_ticket_that_th
     problem, memory = small().problem(), ClientMemory()
     result, sent = work(problem, SPARSE, memory)
     change = problem.local_train(PARAMS, 2, SPARSE.work, SPARSE.key) - PARAMS
-    expected, after = encode_change(UPLINKS, init_memory(UPLINKS, 11, PARAMS.dtype), change, 5)
+    expected, after = encode_change(UPLINKS, init_memory(UPLINKS, 11, PARAMS.dtype), change, 5, PARAMS)
     assert sent.keys() == expected.keys() == {"indices", "values"}
     assert all(np.array_equal(sent[name], expected[name]) for name in sent)
     assert [part.name for part in result.parts] == list(sent)

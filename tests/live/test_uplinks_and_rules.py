@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from tests.live.test_session import STEPS, step_through
 from tests.live.tiny_parts import Corrected, Impatient, SendIf, Shaken
 
+from asyncfed import uplinks
 from asyncfed.core.types import Budget, Work
 from asyncfed.live.checks import Limits
 from asyncfed.live.session import Accepted, CheckpointPolicy, Refusal
@@ -19,6 +20,7 @@ from asyncfed.uplinks.client_memory import ClientMemory
 
 BASE = {"epochs": 1, "batch_size": 4, "learning_rate": 0.01}
 SPARSE = Work(**BASE, uplink=(ErrorFeedback(codec=TopK(fraction=0.2)),))
+SILENT = Work(**BASE, uplink=(uplinks.SendIf(codec=TopK(fraction=0.5), threshold=1.5, at_most=3),))
 
 
 def fedbuff(work, **how):
@@ -30,6 +32,9 @@ STRATEGIES = {
     "top k": fedbuff(Work(**BASE, uplink=(TopK(fraction=0.2),))),
     "unknown size": fedbuff(Work(**BASE, uplink=(SendIf(),))),
     "two uplinks": fedbuff(Work(**BASE, uplink=(ErrorFeedback(codec=TopK(fraction=0.5)), SendIf()))),
+    "send if": fedbuff(SILENT),
+    "mixing, send if": FedAsync(concurrency=2, work=SILENT),
+    "own start, send if": PublishedScripts(cohort_size=2, work=Work(**BASE, start="own", uplink=SILENT.uplink)),
     "correction": fedbuff(Work(**BASE), rule=Corrected()),
     "scaffold": fedbuff(Work(**BASE), rule=Scaffold()),
     "scaffold by steps": FedAvg(cohort_size=3, work=Work(**BASE, steps=3), rule=Scaffold()),
@@ -73,7 +78,9 @@ def test_it_replays_to_the_same_model_also_after_crashes_and_lost_memories(live_
 # ---- uplinks and their memory ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["error feedback", "correction", "correction and uplink", "unknown size", "own start"])
+@pytest.mark.parametrize(
+    "name", ["error feedback", "correction", "correction and uplink", "unknown size", "send if", "own start"]
+)
 def test_the_ledger_counts_the_bytes_of_the_bodies(live_run, name):
     live = live_run(strategy=STRATEGIES[name], budget=Budget(rounds=6))
     live.play()
@@ -121,6 +128,35 @@ def test_a_refused_or_lost_update_does_not_advance_the_memory(live_run):
     live.play()
     assert not [event for event in live.events("report") if event.memory is not None]
     live.check_whole()
+
+
+def test_a_client_with_nothing_worth_sending_says_so_and_keeps_its_change(live_run):
+    work = Work(
+        **BASE, uplink=(uplinks.SendIf(codec=TopK(fraction=1.0), threshold=1e9, measure="absolute", at_most=2),)
+    )
+    live = live_run(strategy=FedAsync(concurrency=1, work=work), budget=Budget(updates=2), num_clients=1)
+    live.commit()
+    before = live.session.state.params.tobytes()
+    result, sent = live.result(0)
+    assert (sent, result.parts) == ({}, ())
+    assert live.answer(0) == Accepted(0)
+    live.commit()
+    live.crash()
+    live.commit()
+    assert live.session.state.params.tobytes() == before
+    (skip,) = live.events("skipped")
+    assert (skip.ticket, skip.client, skip.duration, skip.energy, skip.memory) == (0, 0, 1.0, 0.0, None)
+    ticket = max(live.held)
+    assert live.tasks[ticket][0].memory == 0  # what it kept counts
+    live.play()
+    live.check_whole()
+    assert live.session.skipped >= 2
+
+
+def test_an_empty_message_where_one_of_known_size_is_due_is_a_fault(live_run):
+    live = live_run(strategy=fedbuff(SPARSE))
+    live.commit()
+    assert live.answer(0, arrays={}).is_fault
 
 
 LIES = {
@@ -254,7 +290,9 @@ def test_a_cancelled_ticket_is_closed_its_client_gets_another_and_a_late_answer_
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     steps=STEPS,
-    name=st.sampled_from(["error feedback", "correction and uplink", "noise", "own start", "timers and cancels"]),
+    name=st.sampled_from(
+        ["error feedback", "send if", "correction and uplink", "noise", "own start", "timers and cancels"]
+    ),
     seed=st.integers(0, 100),
     seconds=st.sampled_from([0.0, 3.0, 1e9]),
 )

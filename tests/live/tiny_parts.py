@@ -121,7 +121,7 @@ class Impatient(Config, tag_field="kind", tag="tiny_impatient"):
         return state, [Train(dispatch.client, self.work)] if dispatch.client in view.clients else []
 
     def on_join(self, state, client, view):
-        return state, []
+        return state, [] if view.in_flight else [Train(client, self.work)]
 
     def on_leave(self, state, client, view):
         return state, []

@@ -58,6 +58,7 @@ def made_run(objective=(9.0, 3.0, 1.0), num_clients=4, **changes):
         "dropped": 0 * ended,
         "participants": 0 * ended + num_clients,
         "jain_index": np.ones(len(ended)),
+        "skipped": 0 * ended,
     }
     return MadeRun(evaluations, rounds, np.arange(num_clients), **changes)
 

@@ -390,14 +390,18 @@ def test_a_process_whose_files_may_not_grow_leaves_a_run_that_can_be_resumed(pat
 # ---- files of the first schema ---------------------------------------------------------------------------------------
 
 
-def test_a_file_of_version_1_can_be_read_verified_and_continued(path, tmp_path):
-    def like_version_1():
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_a_file_of_an_earlier_version_can_be_read_verified_and_continued(path, tmp_path, version):
+    def make_older():
         with sqlite3.connect(path) as file:
-            file.execute("DROP TABLE payloads")
-            file.execute("PRAGMA user_version = 1")
+            for table in ("payloads", "released", "messages") if version == 1 else ("released", "messages"):
+                file.execute(f"DROP TABLE {table}")
+            file.execute("ALTER TABLE rounds DROP COLUMN skipped")
+            file.execute(f"PRAGMA user_version = {version}")
 
     small_run(path)
-    like_version_1()
+    make_older()
+    assert not af.load(path).rounds["skipped"].any()
     whole = af.load(path).sha256
     assert af.verify(path).ok
     with sqlite3.connect(path) as file:
@@ -421,6 +425,22 @@ def test_payloads_live_until_a_checkpoint(path):
     assert again.columns("payloads")["ticket"] == []
     with pytest.raises(JournalError, match="ticket 7 is missing"):
         again.payload(7, np.dtype(float))
+
+
+def test_messages_live_until_a_checkpoint_and_may_be_empty(path):
+    journal = Journal.create(path, {})
+    sent = {"indices": np.array([3, 5], "<u4"), "values": np.array([[0.5], [-1.0]], np.float32)}
+    journal.messages += [(7, sent), (8, {})]
+    journal.commit(None, None)
+    journal.close()
+    again = Journal.open(path, write=True)
+    read = again.message(7)
+    assert {name: (a.dtype, a.shape, a.tobytes()) for name, a in read.items()} == {
+        name: (a.dtype, a.shape, a.tobytes()) for name, a in sent.items()
+    }
+    assert (again.message(8), again.message(9)) == ({}, None)
+    again.commit({}, ARRAYS)
+    assert again.message(7) is None
 
 
 def test_a_journal_can_be_told_to_wait_for_the_disk(path):

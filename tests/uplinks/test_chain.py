@@ -41,7 +41,7 @@ class Silent(Halved, tag_field="kind", tag="silent"):
 
 def test_each_sees_what_the_server_would_see_of_the_one_before():
     uplinks = (Halved(), TopK(fraction=0.5))
-    message, memory = encode_change(uplinks, init_memory(uplinks, 2, DTYPE), np.array([8.0, 2.0]), key=5)
+    message, memory = encode_change(uplinks, init_memory(uplinks, 2, DTYPE), np.array([8.0, 2.0]), 5, np.zeros(2))
     assert sorted(message) == ["indices", "values"]
     assert decode_message(uplinks, message, 2, DTYPE).tolist() == [4.0, 0.0]
     assert memory["0/keys"][0] == draw_key(5, 0, 0)
@@ -51,7 +51,7 @@ def test_memories_are_kept_apart():
     uplinks = (ErrorFeedback(codec=TopK(fraction=0.5)), ErrorFeedback(codec=TopK(fraction=0.5)))
     memory = init_memory(uplinks, 2, DTYPE)
     assert sorted(memory) == ["0/residual", "1/residual"]
-    _, after = encode_change(uplinks, memory, np.array([8.0, 2.0]), key=0)
+    _, after = encode_change(uplinks, memory, np.array([8.0, 2.0]), 0, np.zeros(2))
     assert after["0/residual"].tolist() == [0.0, 2.0]
     assert after["1/residual"].tolist() == [0.0, 0.0]
     assert memory["0/residual"].tolist() == [0.0, 0.0]
@@ -59,12 +59,12 @@ def test_memories_are_kept_apart():
 
 def test_nothing_worth_sending():
     uplinks = (Silent(), ErrorFeedback())
-    message, memory = encode_change(uplinks, init_memory(uplinks, 3, DTYPE), np.ones(3), key=0)
+    message, memory = encode_change(uplinks, init_memory(uplinks, 3, DTYPE), np.ones(3), 0, np.zeros(3))
     assert message is None
     assert memory["0/keys"][0] == 7
     assert not memory["1/residual"].any()
     assert not decode_message(uplinks, None, 3, DTYPE).any()
-    assert message_size(None) == 0
+    assert message_size(None) == 1
 
 
 def test_the_size_is_the_last_ones_and_unknown_if_any_is():

@@ -208,7 +208,7 @@ def _certificate(
     cores = threads or usable_cores()
     paths = [measure_run(problem, found, run, trajectory, cores) for run, trajectory in runs]
     if runs:
-        lossless = all(not (run.rounds["lost"].any() or run.rounds["dropped"].any()) for run, _ in runs)
+        lossless = all(not any(run.rounds[name].any() for name in ("lost", "dropped", "skipped")) for run, _ in runs)
         followed = [path.trajectory for path in paths if path.trajectory is not None]
         setting = with_observations(setting, followed, lossless)
         # Bounds grow with the start's distance, so the largest over the runs makes them hold for each.

@@ -1,7 +1,8 @@
 """The server: a state machine that decides what happens when a client's update arrives.
 
 It knows no clock, no socket, no file and no array. The simulator and a live engine drive the same object: they hand in
-reports, losses, joins and leaves, and carry out, in order, the dispatches, merges, drops and the stop it answers with.
+reports, skips, losses, joins and leaves, and carry out, in order, the dispatches, merges, drops and the stop it answers
+with.
 """
 
 from __future__ import annotations
@@ -126,15 +127,29 @@ class Server:
         self._settle(report.ticket, dispatch)
         if dispatch.memory is not None:
             self._memories[report.client] = report.ticket
-        duration = report.duration
-        if duration < self._shortest:
-            self._shortest = duration
-        if duration > self._longest:
-            self._longest = duration
+        self._note_duration(report.duration)
         update = Update(dispatch, report, staleness_of(dispatch, self.version))
         if self._observe is not None:
             self._state = self._observe(self._state, update, self)
         self._state, actions = self.strategy.on_update(self._state, update, self)
+        return self._carry_out(actions)
+
+    def skip(self, ticket: int, duration: float) -> list[Output]:
+        """A client did the work of this ticket, for `duration` seconds, and found nothing worth sending.
+
+        What it kept counts: its next ticket uses the memory of this one. Nothing is merged, and the strategy is asked
+        as if the ticket were lost.
+        """
+        dispatch = self.outstanding.get(ticket)
+        if dispatch is None or not 0.0 <= duration < inf:
+            why = "it is not in flight" if dispatch is None else f"{duration} s is no time that work can take"
+            raise ProtocolError(f"ticket {ticket} cannot be skipped: {why}. Skip each ticket at most once.")
+        self._begin_input()
+        self._settle(ticket, dispatch)
+        if dispatch.memory is not None:
+            self._memories[dispatch.client] = ticket
+        self._note_duration(duration)
+        self._state, actions = self.strategy.on_lost(self._state, dispatch, self)
         return self._carry_out(actions)
 
     def lose(self, ticket: int) -> list[Output]:
@@ -255,11 +270,14 @@ class Server:
         dispatch = self.waiting.pop(ticket, None)
         if dispatch is None:
             raise self._fault(f"drops ticket {ticket}, which is not a reported one")
-        # The update has no effect, so the client continues with the memory it had before this ticket. Its own model
-        # is different: the client has trained it further, whatever the server did with the update.
-        memory = dispatch.memory
-        if memory is not None and dispatch.work.start == "server" and self._memories[dispatch.client] == ticket:
-            self._memories[dispatch.client] = memory
+        # The update has no effect, so the client continues with the memory it had before this ticket; not if it is at
+        # work with the later one already. Its own model is different: the client has trained it further, whatever the
+        # server did with the update.
+        client, memory = dispatch.client, dispatch.memory
+        if memory is None or dispatch.work.start == "own" or self._memories[client] != ticket:
+            return
+        if not any(other.client == client and other.memory == ticket for other in self.outstanding.values()):
+            self._memories[client] = memory
 
     def _merge(self, merge: Merge) -> None:
         count = len(merge.tickets)
@@ -290,6 +308,12 @@ class Server:
         self._inputs += 1
         # The draws of an input are keyed by how many inputs came before it, so by nothing else.
         self.rng.word = (self._draws + self._inputs * TICKET_STEP) & MASK
+
+    def _note_duration(self, duration: float) -> None:
+        if duration < self._shortest:
+            self._shortest = duration
+        if duration > self._longest:
+            self._longest = duration
 
     def _refusal(self, report: Report, dispatch: Dispatch | None) -> ProtocolError:
         """Why this report cannot be taken."""

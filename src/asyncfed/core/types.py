@@ -23,8 +23,11 @@ class Uplink(Protocol):
     | `encode(memory, change, key)` | the message, named arrays, and the memory after it; None: not worth sending |
     | `decode(message, num_params, dtype)` | the change that the server sees |
 
-    `remembers` says whether there is a memory. All randomness of `encode` comes from `key`. Neither `memory` nor
-    `change` may be changed in place. Messages come from outside: `decode` raises ValueError for one that is impossible.
+    `remembers` says whether there is a memory. A client whose `encode` answers with None says so in a byte; its ticket
+    is skipped: nothing is merged, and the memory counts. An uplink whose class says `needs_start = True` is also given
+    the model that the training began with, `encode(memory, change, key, start)`. All randomness of `encode` comes from
+    `key`. Neither `memory` nor `change` may be changed in place. Messages come from outside: `decode` raises ValueError
+    for one that is impossible.
     """
 
     @property

@@ -56,6 +56,7 @@ class _LedgerState(Record):
     _merged: int
     clients: list[int]
     merges: list[int]
+    skipped: int = 0
 
 
 class _ExecutionState(Record):

@@ -34,10 +34,11 @@ from asyncfed.store.schema import (
     MERGE,
     REFUSED,
     REPORT,
+    SKIPPED,
     STOP,
     WAKE,
 )
-from asyncfed.uplinks.chain import declared_size
+from asyncfed.uplinks.chain import SKIPPED_BYTES, declared_size
 
 MergeObserver: TypeAlias = "Callable[[Execution, Merge], None]"
 """Called with every merge just before it is carried out."""
@@ -84,7 +85,7 @@ class Execution:
         self.best: np.ndarray | None = None  # the model that the run is left with, unless it is the last one
         self._halted = False
         self.most_drops: float = inf  # so many in a row end the run; set by whoever drives it, not when it is repeated
-        self._drops, self._dropped_at = 0, 0  # how many updates were dropped in a row, and at which version
+        self._unmerged, self._unmerged_at = 0, 0  # how many were dropped or skipped in a row, and at which version
         self.on_dispatch: Callable[[Dispatch], None] = lambda dispatch: None
         self.on_merge: Callable[[Merge], None] | None = None
         self.on_wake: Callable[[float, int], None] = lambda due, number: None
@@ -128,10 +129,29 @@ class Execution:
         journal.events.append((seq, self.now, REPORT, ticket, client, self.version, duration, energy, detail))
         self.ledger.count_report(duration, energy, bytes_up)
         self._carry_out(outputs)
-        if self.stopping is not None:
-            self._halt_early(self.stopping.spent(self.ledger.energy))
-        if self._drops >= self.most_drops and self._dropped_at == self.version:
-            self._halt_early(nothing_merged(self._drops))
+        self._end_if_spent()
+
+    def skip(self, ticket: int, duration: float, energy: float, memory: int | None = None) -> None:
+        """A ticket was worked on for `duration` seconds, and its client, which is at another one now, sent nothing.
+
+        Args:
+            ticket: its number.
+            duration: seconds that the work took.
+            energy: joules that it took.
+            memory: the ticket whose memory the client really used; None for work that does not remember.
+        """
+        dispatch, vectors = self.dispatches[ticket], self.vectors
+        outputs = self.server.skip(ticket, duration)
+        vectors.accept_memory(ticket)
+        if dispatch.work.start == "own":  # what it trained is in the memory of its uplinks, until it is sent
+            vectors.own[dispatch.client] = vectors.starts[ticket]
+        detail = None if memory is None or memory == dispatch.memory else self._intern({"memory": memory})
+        self._write(SKIPPED, ticket, dispatch.client, duration, energy, detail)
+        self.ledger.count_skip(duration, energy, SKIPPED_BYTES)
+        self._count_unmerged()
+        self._forget(ticket)
+        self._carry_out(outputs)
+        self._end_if_spent()
 
     def lose(self, ticket: int, after: float, energy: float, reason: str | None = None) -> None:
         """A ticket will never be reported: lost `after` seconds, having cost `energy` joules."""
@@ -140,8 +160,7 @@ class Execution:
         self._write(LOST, ticket, client, after, energy, reason)
         self._forget_lost(ticket, energy)
         self._carry_out(outputs)
-        if self.stopping is not None:
-            self._halt_early(self.stopping.spent(self.ledger.energy))
+        self._end_if_spent()
 
     def join(self, client: int, num_examples: int) -> None:
         """A client with so many rows is there from now on."""
@@ -172,6 +191,13 @@ class Execution:
         """End the run."""
         self._carry_out(self.server.halt(reason))
         self._halted = True
+
+    def _end_if_spent(self) -> None:
+        """Stop if the energy is spent, or nothing was merged for so long that nothing will be."""
+        if self.stopping is not None:
+            self._halt_early(self.stopping.spent(self.ledger.energy))
+        if self._unmerged >= self.most_drops and self._unmerged_at == self.version:
+            self._halt_early(nothing_merged(self._unmerged, self.ledger.skipped > 0))
 
     def _halt_early(self, reason: str | None) -> None:
         """Stop for this reason, if there is one and the run has not stopped for another."""
@@ -217,8 +243,7 @@ class Execution:
             elif kind is Drop:
                 self._write(DROP, output.ticket, self.vectors.client_of[output.ticket], None, None, output.reason)
                 self.ledger.dropped += 1
-                self._drops = self._drops + 1 if self._dropped_at == self.version else 1
-                self._dropped_at = self.version
+                self._count_unmerged()
                 self._forget(output.ticket)
             elif kind is Cancel:
                 self._cancel(output)
@@ -226,6 +251,10 @@ class Execution:
                 self.on_wake(self.now + output.after, output.number)
             elif kind is Stop:
                 self._write(STOP, None, None, None, None, output.reason)
+
+    def _count_unmerged(self) -> None:
+        self._unmerged = self._unmerged + 1 if self._unmerged_at == self.version else 1
+        self._unmerged_at = self.version
 
     def _dispatch(self, dispatch: Dispatch) -> None:
         ticket, client, work = dispatch.ticket, dispatch.client, dispatch.work
@@ -478,7 +507,7 @@ class Execution:
             "ledger": self.ledger.snapshot(),
             "pending": self.evaluator.pending,
             "evaluated_at": self.evaluated_at,
-            **({"drops": self._drops} if self._drops and self._dropped_at == self.version else {}),
+            **({"drops": self._unmerged} if self._unmerged and self._unmerged_at == self.version else {}),
             **({} if self.stopping is None else {"watch": self.stopping.snapshot()}),
             **({} if self.rule is None else {"reports": to_plain(list(self._reports.values()))}),
         }
@@ -497,7 +526,7 @@ class Execution:
             self.stopping.restore(snapshot["watch"])
         self.server.restore(snapshot["server"])
         self.version, self.round, self.updates = self.server.version, self.server.round, self.server.updates
-        self._drops, self._dropped_at = snapshot.get("drops", 0), self.version
+        self._unmerged, self._unmerged_at = snapshot.get("drops", 0), self.version
         dispatches = [*self.server.outstanding.values(), *self.server.waiting.values()]
         self.dispatches = {d.ticket: d for d in dispatches}
         self.has_extras = self.has_extras or any(map(has_extras, dispatches))

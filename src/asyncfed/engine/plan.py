@@ -20,7 +20,7 @@ from asyncfed.rules.protocol import SERVER_ROWS, rule_of, trains_on
 Checkpoint: TypeAlias = tuple[dict[str, Any], dict[str, np.ndarray]]
 
 MOST_DROPS, MOST_DROPS_A_CLIENT = 10_000, 100
-"""A strategy that drops so many updates in a row, and so many for each client, will not merge any more."""
+"""When so many updates in a row, and so many for each client, are dropped or skipped, none will be merged any more."""
 
 
 class Churn(Config):
@@ -106,7 +106,7 @@ def evaluator_of(problem: Problem, plan: Plan) -> Evaluator:
 
 
 def most_drops(num_clients: int, plan: Plan) -> float:
-    """How many updates dropped in a row end a run that nothing else would end; infinite where time or energy does."""
+    """How many updates dropped or skipped in a row end a run; infinite where time or energy ends it anyway."""
     ends_anyway = plan.budget.elapsed is not None or (plan.stopping is not None and plan.stopping.energy is not None)
     return inf if ends_anyway else max(MOST_DROPS, MOST_DROPS_A_CLIENT * num_clients)
 

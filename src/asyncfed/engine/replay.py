@@ -23,16 +23,17 @@ from asyncfed.kernels.noise_keys import read_key
 from asyncfed.problems.protocol import Problem
 from asyncfed.store.events import Event
 from asyncfed.store.journal import Journal
-from asyncfed.store.schema import CANCEL, JOIN, LEAVE, LOST, MERGE, REFUSED, REPORT, STOP, WAKE
+from asyncfed.store.schema import CANCEL, JOIN, LEAVE, LOST, MERGE, REFUSED, REPORT, SKIPPED, STOP, WAKE
 from asyncfed.uplinks.chain import decode_message
 from asyncfed.uplinks.noise import draws_noise
 
-INPUTS = frozenset({REPORT, LOST, JOIN, LEAVE, STOP, REFUSED, WAKE})
+INPUTS = frozenset({REPORT, SKIPPED, LOST, JOIN, LEAVE, STOP, REFUSED, WAKE})
 """Kinds of events that come from outside; all others are decisions, which a new server makes itself."""
 
 Train: TypeAlias = Callable[[int, "int | None"], "Mapping[str, float]"]
-"""Called with a ticket, and the memory its client used, before its report: it must put its model into
-`execution.vectors.trained`, and answers with what the training found out that the report says too."""
+"""Called with a ticket, and the memory its client used, before its report or skip: it must put its model into
+`execution.vectors.trained`, or the ticket into `execution.vectors.skipped`, and answers with what the training found
+out that the report says too."""
 
 Released: TypeAlias = "Callable[[int], dict[str, np.ndarray] | None]"
 """The message of a ticket, if the journal has kept it: where a live client added noise of its own, which no training
@@ -101,7 +102,7 @@ def replay(
             )
         execution.now = event.time
         try:
-            if event.kind in (REPORT, LOST):
+            if event.kind in (REPORT, SKIPPED, LOST):
                 # A ticket that is not out is for the server to refuse.
                 _check_duration(event, dispatched_at.pop(event.require_ticket(), 0.0))
             repeat_input(execution, event, examples, train)
@@ -146,8 +147,8 @@ def repeat_input(execution: Execution, event: Event, examples: list[int], train:
         examples: how many rows each client has.
         train: brings the models of tickets that are reported.
     """
-    if event.kind == REPORT:
-        _repeat_report(execution, event, examples, train)
+    if event.kind in (REPORT, SKIPPED):
+        _repeat_answer(execution, event, examples, train)
     elif event.kind == LOST:
         execution.lose(event.require_ticket(), event.duration, event.energy, event.reason)
     elif event.kind == JOIN:
@@ -162,12 +163,19 @@ def repeat_input(execution: Execution, event: Event, examples: list[int], train:
         execution.halt(event.require_reason())
 
 
-def _repeat_report(execution: Execution, event: Event, examples: list[int], train: Train) -> None:
+def _repeat_answer(execution: Execution, event: Event, examples: list[int], train: Train) -> None:
     ticket, client = event.require_ticket(), event.require_client()
     dispatch = execution.dispatches[ticket]
     memory = dispatch.memory if event.memory is None else event.memory
     execution.vectors.starts[ticket] = execution.start_of(dispatch, memory)
     metrics = {**(event.metrics or {}), **train(ticket, memory)}
+    if (ticket in execution.vectors.skipped) != (event.kind == SKIPPED):
+        raise ValueError(
+            "its client would have sent something" if event.kind == SKIPPED else "nothing was worth sending"
+        )
+    if event.kind == SKIPPED:
+        execution.skip(ticket, event.duration, event.energy, memory)
+        return
     if dispatch.work.start == "own":
         execution.vectors.own[client] = execution.vectors.trained[ticket]
     report = Report(ticket, client, event.time, event.duration, examples[client], metrics or None, memory)

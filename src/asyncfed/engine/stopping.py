@@ -234,6 +234,7 @@ def kept_row(rules: Stopping | None, evaluations: Mapping[str, Any]) -> int:
     return kept
 
 
-def nothing_merged(drops: int) -> str:
-    """Why a run ends whose strategy drops everything; what to do about it is the advice of its result."""
-    return f"starved: the last {drops:,} updates in a row were dropped and none was merged, so the model stays as it is"
+def nothing_merged(updates: int, skipped: bool) -> str:
+    """Why a run ends whose strategy drops, or whose clients skip, everything; its result advises what to do."""
+    how = "skipped or dropped" if skipped else "dropped"
+    return f"starved: the last {updates:,} updates in a row were {how} and none was merged, so the model stays as it is"

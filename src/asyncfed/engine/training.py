@@ -25,6 +25,8 @@ from asyncfed.uplinks.client_memory import ClientMemory
 class LateTraining:
     """`pending` holds the dispatches still to be trained; `train_all` puts their models into `vectors.trained`.
 
+    Tickets whose clients found nothing worth sending are in `vectors.skipped` besides.
+
     `measured` holds, by ticket, what is known only after training: `steps` where they may be fewer than was asked for,
     the losses that the work asks for, `bytes` where the size of what is sent depends on it.
 
@@ -107,7 +109,9 @@ class LateTraining:
         kept = first
         if dispatch.memory is not None:
             kept, _ = vectors.memories.setdefault(client, ClientMemory()).recall(dispatch.memory, first)
-        message, after = encode_change(uplinks, kept, model - start, draw_key(self._uplink_key, client, ticket))
+        message, after = encode_change(uplinks, kept, model - start, draw_key(self._uplink_key, client, ticket), start)
+        if message is None:
+            vectors.skipped.add(ticket)
         vectors.trained[ticket] = start + decode_message(uplinks, message, start.size, start.dtype)
         if dispatch.memory is not None:
             vectors.new_memories[ticket] = after

@@ -154,8 +154,10 @@ def find_fault(
     )
 
 
-def read_model(dispatch: Dispatch, arrays: Arrays, start: np.ndarray) -> np.ndarray:
+def read_model(dispatch: Dispatch, arrays: Arrays, start: np.ndarray) -> np.ndarray | None:
     """The model that a client trained, as far as the server knows: with uplinks, `start` plus its decoded message.
+
+    None if it says that nothing was worth sending, which only uplinks do whose messages differ in size.
 
     Raises:
         ValueError: what it sent is impossible; the text says why.
@@ -165,11 +167,14 @@ def read_model(dispatch: Dispatch, arrays: Arrays, start: np.ndarray) -> np.ndar
         if arrays.keys() != {MODEL}:
             raise ValueError(f"it sent {_names(arrays)} where a model is due")
         return _check_shape(arrays[MODEL], start)
-    sent, declared = message_size(arrays), declared_size(uplinks, start.size, start.itemsize)
+    declared = declared_size(uplinks, start.size, start.itemsize)
+    if declared is None and not arrays:
+        return None
+    sent = message_size(arrays) if arrays else 0
     if declared is not None and sent != declared:
         raise ValueError(f"its message has {sent} bytes; {declared} are due")
     try:
-        change = decode_message(uplinks, arrays or None, start.size, start.dtype)
+        change = decode_message(uplinks, arrays, start.size, start.dtype)
     except Exception as error:  # whatever a decoder makes of bytes from outside, the server goes on
         raise ValueError(f"its message cannot be decoded: {str(error) or type(error).__name__}"[:200]) from error
     with np.errstate(over="ignore", invalid="ignore"):

@@ -135,7 +135,7 @@ def _encode(task: Task, start: np.ndarray, trained: np.ndarray, kept: Arrays) ->
     if uplinks is UNSET or key is UNSET:
         raise WireError("the task has uplinks without a key.")
     before = kept if task.memory is not UNSET else init_memory(uplinks, start.size, start.dtype)
-    message, after = encode_change(uplinks, before, trained - start, key, draw_noise_key)
+    message, after = encode_change(uplinks, before, trained - start, key, start, draw_noise_key)
     if task.work.start == "own":  # the model that the server knows of
         after[OWN_MODEL] = start + decode_message(uplinks, message, start.size, start.dtype)
     return message, after

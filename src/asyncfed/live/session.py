@@ -55,7 +55,7 @@ from asyncfed.store.error_messages import explain_damage
 from asyncfed.store.events import Event
 from asyncfed.store.journal import Journal
 from asyncfed.store.loss_reasons import OVER, REPLY_REFUSED, SERVER_DIED, SET_ASIDE, TOO_LATE, WRONG_SECRET
-from asyncfed.store.schema import LEAVE, LOST, REFUSED, REPORT, WAKE
+from asyncfed.store.schema import LEAVE, LOST, REFUSED, REPORT, SKIPPED, WAKE
 from asyncfed.uplinks.chain import declared_size, message_size
 from asyncfed.uplinks.noise import draws_noise
 
@@ -159,6 +159,11 @@ class LiveSession:
         return self._execution.ledger.lost
 
     @property
+    def skipped(self) -> int:
+        """How many tickets were answered with nothing worth sending."""
+        return self._execution.ledger.skipped
+
+    @property
     def filtered(self) -> Mapping[int, int]:
         """How many updates of each client the rule has filtered since this server was started."""
         return self._execution.filtered
@@ -230,18 +235,23 @@ class LiveSession:
         journal.confirm(since)
 
     def _restore_payload(self, ticket: int, memory: int | None) -> dict[str, float]:
-        """Put the model that the client sent back into memory."""
-        vectors = self._execution.vectors
-        dispatch = self._execution.dispatches[ticket]
-        if draws_noise(dispatch.work.uplink):
-            message = self._journal.released_message(ticket)
-            if message is None:
-                raise LookupError(f"the message of ticket {ticket} is missing")
+        """Put what the client sent back into memory: the model that it led to, or that nothing was worth sending."""
+        vectors, dispatch = self._execution.vectors, self._execution.dispatches[ticket]
+        noised = draws_noise(dispatch.work.uplink)
+        message = self._journal.released_message(ticket) if noised else None
+        message = self._journal.message(ticket) if message is None else message
+        model: np.ndarray | None
+        if message is not None:
             model = read_model(dispatch, message, vectors.starts[ticket])
-        else:
+        elif noised:
+            raise LookupError(f"the message of ticket {ticket} is missing")
+        else:  # with uplinks: files of version 3 hold the model that a message had led to
             model = self._journal.payload(ticket, self._dtype)
-        vectors.trained[ticket] = model
-        self._records.norms.add(change_norm(model, vectors.starts[ticket]))
+        if model is None:
+            vectors.skipped.add(ticket)
+        else:
+            vectors.trained[ticket] = model
+            self._records.norms.add(change_norm(model, vectors.starts[ticket]))
         return {}
 
     def _record_input(self, event: Event) -> None:
@@ -254,7 +264,7 @@ class LiveSession:
         elif event.kind == WAKE:
             self._timers.remove(min(timer for timer in self._timers if timer[1] == event.timer))
             heapify(self._timers)
-        elif event.kind in (REPORT, LOST):
+        elif event.kind in (REPORT, SKIPPED, LOST):
             ticket, client = event.require_ticket(), event.require_client()
             records.close(ticket, client, event.time)
             if event.kind == LOST:
@@ -291,11 +301,14 @@ class LiveSession:
             except ValueError as error:
                 fault = str(error)
             else:
-                fault = find_fault_in_change(model, start, records.norms)
+                fault = None if model is None else find_fault_in_change(model, start, records.norms)
         if fault is not None:
             return self._refuse(ticket, client, fault, is_fault=True, loses=True)
         self._execution.vectors.starts[ticket] = start
-        self._report(dispatch, result, memory, model, arrays)
+        if model is None:
+            self._skip(dispatch, memory)
+        else:
+            self._report(dispatch, result, memory, model, arrays)
         return Accepted(ticket)
 
     def refuse_unreadable(self, client: int, reason: str, now: float, ticket: int | None = None) -> Refusal:
@@ -505,24 +518,38 @@ class LiveSession:
         self._cancelled.append(dispatch)
         return after, 0.0
 
+    def _skip(self, dispatch: Dispatch, memory: int | None) -> None:
+        """A client had nothing worth sending."""
+        self._journal.messages.append((dispatch.ticket, {}))
+        self._execution.skip(dispatch.ticket, self._close(dispatch), 0.0, memory)
+        self._end_if_stopped()
+
+    def _close(self, dispatch: Dispatch) -> float:
+        """A ticket was answered. Its duration is measured here: learning rates may depend on it."""
+        ticket, client, now = dispatch.ticket, dispatch.client, self._execution.now
+        duration = now - self._records.start_time(ticket, client)
+        self._records.close(ticket, client, now)
+        return duration
+
     def _report(self, dispatch: Dispatch, result: Result, memory: int | None, model: np.ndarray, sent: Arrays) -> None:
-        """Give a sound result to the server. Its duration is measured here: learning rates may depend on it."""
-        execution, records, ticket, client = self._execution, self._records, dispatch.ticket, dispatch.client
+        """Give a sound result to the server, and keep what was sent until a checkpoint holds its effect."""
+        execution, ticket, client = self._execution, dispatch.ticket, dispatch.client
         model = np.ascontiguousarray(model)
         execution.vectors.trained[ticket] = model
         if dispatch.work.start == "own":
             execution.vectors.own[client] = model
-        uplinks = dispatch.work.uplink
-        if draws_noise(uplinks):
+        uplinks, num_bytes = dispatch.work.uplink, message_size(sent)
+        if uplinks is UNSET:
+            self._journal.payloads.append((ticket, model))
+        elif draws_noise(uplinks):
             self._journal.released.append((ticket, sent))
         else:
-            self._journal.payloads.append((ticket, model))
-        self._payload_bytes += model.nbytes
-        duration = execution.now - records.start_time(ticket, client)
-        records.close(ticket, client, execution.now)
+            self._journal.messages.append((ticket, sent))
+        self._payload_bytes += num_bytes
+        duration = self._close(dispatch)
         metrics = {name: float(value) for name, value in result.metrics.items()} if result.metrics else None
         if uplinks is not UNSET and declared_size(uplinks, model.size, model.itemsize) is None:
-            metrics = {**(metrics or {}), "bytes": float(message_size(sent))}
+            metrics = {**(metrics or {}), "bytes": float(num_bytes)}
         examples = execution.server.num_examples(client)
         execution.receive(Report(ticket, client, execution.now, duration, examples, metrics, memory), 0.0)
         self._end_if_stopped()

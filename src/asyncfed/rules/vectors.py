@@ -25,7 +25,8 @@ class Vectors:
 
     `starts`, `trained` and `client_of` are by ticket: the model that it starts from, the model that it arrived at, and
     whose it is. `own` holds each client's own model where the work wants it (`start = "own"`). `memories` is what each
-    client remembers, and `new_memories`, by ticket, what it will remember if its update is accepted.
+    client remembers, and `new_memories`, by ticket, what it will remember if its update is accepted. `skipped` are
+    tickets that are out, trained, and whose clients found nothing worth sending.
 
     Args:
         params: the first model.
@@ -42,6 +43,7 @@ class Vectors:
         self.client_of: dict[int, int] = {}
         self.memories: dict[int, ClientMemory] = {}
         self.new_memories: dict[int, Arrays] = {}
+        self.skipped: set[int] = set()
         self._combiner_memories: dict[str, object] = {}
 
     def dispatch(self, dispatch: Dispatch, own_start: np.ndarray | None = None) -> np.ndarray:
@@ -52,14 +54,15 @@ class Vectors:
         return start
 
     def forget(self, ticket: int) -> None:
-        """A ticket was lost or dropped."""
+        """A ticket was lost, skipped or dropped."""
         del self.starts[ticket], self.client_of[ticket]
         self.trained.pop(ticket, None)
+        self.skipped.discard(ticket)
         if self.new_memories:
             self.new_memories.pop(ticket, None)
 
     def accept_memory(self, ticket: int) -> None:
-        """The update of this ticket has arrived: what its client remembers from it may be used by its next ticket."""
+        """This ticket was answered: what its client remembers from it may be used by its next ticket."""
         memory = self.new_memories.pop(ticket, None)
         if memory is not None:
             self.memories.setdefault(self.client_of[ticket], ClientMemory()).store(ticket, memory)
@@ -114,6 +117,8 @@ class Vectors:
         arrays["trained"] = _stack(list(self.trained.values()), self.params)
         arrays["own_clients"] = np.array(list(self.own), np.int64)
         arrays["own"] = _stack(list(self.own.values()), self.params)
+        if self.skipped:
+            arrays["skipped_tickets"] = np.array(sorted(self.skipped), np.int64)
         for ticket, kept in self.new_memories.items():
             arrays |= {f"{NEW}{ticket}/{name}": array for name, array in kept.items()}
         for client, remembered in self.memories.items():
@@ -135,6 +140,7 @@ class Vectors:
         vectors.client_of = dict(zip(tickets, arrays["ticket_clients"].tolist(), strict=True))
         vectors.trained = dict(zip(arrays["trained_tickets"].tolist(), arrays["trained"], strict=True))
         vectors.own = dict(zip(arrays["own_clients"].tolist(), arrays["own"], strict=True))
+        vectors.skipped = set(arrays["skipped_tickets"].tolist()) if "skipped_tickets" in arrays else set()
         for name, array in arrays.items():
             if name.startswith(NEW):
                 ticket, part = name.removeprefix(NEW).split("/", 1)

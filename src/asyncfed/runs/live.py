@@ -47,6 +47,7 @@ class LiveProgress(NamedTuple):
     refused: int
     set_aside: int
     filtered: Mapping[int, int]
+    skipped: int = 0
 
 
 LiveWatcher = Callable[[LiveProgress], None]
@@ -62,6 +63,7 @@ def live_progress(session: LiveSession) -> LiveProgress:
         session.refused,
         len(session.excluded),
         session.filtered,
+        session.skipped,
     )
 
 

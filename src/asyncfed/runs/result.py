@@ -77,6 +77,11 @@ class RecordedRun:
     @property
     def advice(self) -> str:
         """What to try next if the run did not end well."""
+        if "were skipped" in self.reason:
+            return (
+                "Clients find nothing worth sending, or the strategy accepts nothing: lower the threshold of "
+                "send_if, or set its at_most, so that nobody is silent for ever."
+            )
         if "were dropped" in self.reason:
             return (
                 "The strategy accepts nobody's updates: loosen what it accepts, check its trusted rows, or use another "

@@ -83,7 +83,7 @@ class Simulation:
         """Let up to so many arrivals happen. True when the run is over."""
         execution, heap = self._execution, self._heap
         server, trained, examples = execution.server, execution.vectors.trained, self._examples
-        training, measured = self._training, self._training.measured
+        training, measured, skipped = self._training, self._training.measured, execution.vectors.skipped
         for _ in range(arrivals):
             if server.stopped is not None or not heap:
                 break
@@ -109,6 +109,10 @@ class Simulation:
             if ticket not in trained:
                 training.train_all()
             client = dispatch.client
+            if ticket in skipped:
+                measured.pop(ticket, None)
+                execution.skip(ticket, duration, energy, dispatch.memory)
+                continue
             if dispatch.work.start == "own":
                 execution.vectors.own[client] = trained[ticket]
             if execution.has_extras:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeAlias
 from asyncfed.core.errors import JournalError
 from asyncfed.core.record import from_plain
 from asyncfed.core.types import Work
-from asyncfed.store.schema import CANCEL, DISPATCH, DROP, LOST, MERGE
+from asyncfed.store.schema import CANCEL, DISPATCH, DROP, LOST, MERGE, SKIPPED
 
 StoredEvent: TypeAlias = tuple[int, float, int, int | None, int | None, int, float | None, float | None, int | None]
 """An event as a file holds it: the detail by its number."""
@@ -47,12 +47,12 @@ class Event(NamedTuple):
 
     @property
     def duration(self) -> float:
-        """Seconds, of a report: of the work; of a loss: since the ticket was dispatched."""
+        """Seconds, of a report or a skip: of the work; of a loss: since the ticket was dispatched."""
         return self._number(self.a, "duration")
 
     @property
     def energy(self) -> float:
-        """Joules spent on computing, of a report or a loss."""
+        """Joules spent on computing, of a report, a skip or a loss."""
         return self._number(self.b, "energy")
 
     @property
@@ -95,7 +95,7 @@ class Event(NamedTuple):
 
     @property
     def memory(self) -> int | None:
-        """Which ticket's memory the client used, of a report; None if it was the one it had been told to use."""
+        """Which ticket's memory was used, of a report or a skip; None if it was the one its client was to use."""
         used = self._table().get("memory")
         return None if used is None else self._whole(used, "memory")
 
@@ -187,7 +187,7 @@ def recorded_merges(events: Iterable[Event]) -> Iterator[RecordedMerge]:
                     "Restore the file from a copy."
                 ) from error
             yield RecordedMerge(event, tuple(updates), form["rule"], form["settings"])
-        elif event.kind in (DROP, LOST, CANCEL):
+        elif event.kind in (DROP, LOST, CANCEL, SKIPPED):
             dispatched.pop(event.require_ticket(), None)
 
 

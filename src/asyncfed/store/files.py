@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 from asyncfed.core.errors import JournalError
 from asyncfed.store.error_messages import explain_errors
-from asyncfed.store.schema import APPLICATION_ID, READABLE_VERSIONS, SCHEMA_VERSION, TABLES
+from asyncfed.store.schema import ADDED_COLUMNS, APPLICATION_ID, READABLE_VERSIONS, SCHEMA_VERSION, TABLES
 
 LARGEST_PAGE = 65536
 """Bytes: a SQLite database without tables is one page."""
@@ -164,12 +164,17 @@ def _check_is_run(connection: sqlite3.Connection, file: Path) -> None:
 
 
 def _bring_up_to_date(connection: sqlite3.Connection) -> None:
-    """A file of an older version that is to be continued becomes one of this: it gets the tables it has not."""
+    """A file of an older version that is to be continued becomes one of this: with the tables and columns it lacks."""
     if connection.execute("PRAGMA user_version").fetchone()[0] == SCHEMA_VERSION:
         return
     connection.execute("BEGIN IMMEDIATE")
     for statement in TABLES.split(";\n"):
         connection.execute(statement.replace("CREATE TABLE", "CREATE TABLE IF NOT EXISTS"))
+    for table, columns in ADDED_COLUMNS.items():
+        present = {row[1] for row in connection.execute(f"PRAGMA table_info({table})")}
+        for column in columns:
+            if column.split()[0] not in present:
+                connection.execute(f"ALTER TABLE {table} ADD COLUMN {column}")
     connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
     connection.execute("COMMIT")
 

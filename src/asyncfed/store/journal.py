@@ -25,6 +25,7 @@ from asyncfed.store.files import create_file, open_file, write_first_rows
 from asyncfed.store.header import read_header
 from asyncfed.store.packed_arrays import pack_arrays, unpack_arrays
 from asyncfed.store.schema import (
+    ADDED_COLUMNS,
     EVALUATION_COLUMNS,
     KIND_NAMES,
     ROUND_COLUMNS,
@@ -55,6 +56,7 @@ class Journal:
         self.evaluations: list[Row] = []
         self.payloads: list[tuple[int, np.ndarray]] = []
         self.released: list[tuple[int, dict[str, np.ndarray]]] = []
+        self.messages: list[tuple[int, dict[str, np.ndarray]]] = []
         self.next_seq = 0
         self._connection = connection
         self._detail_ids: dict[str, int] = {}
@@ -134,7 +136,7 @@ class Journal:
                 raise
         self._digest(packed, self._new_details)
         self.events, self.rounds, self.evaluations, self._new_details = [], [], [], []
-        self.payloads, self.released = [], []
+        self.payloads, self.messages, self.released = [], [], []
 
     def _check_end(self) -> None:
         """Refuse to write behind somebody else's events: two writers would leave a journal of neither run."""
@@ -163,8 +165,11 @@ class Journal:
         if state is None or arrays is None:
             rows = [(ticket, crc32(payload.data), payload.data) for ticket, payload in self.payloads]
             write("INSERT INTO payloads VALUES (?, ?, ?)", rows)
+            packed_messages = [(ticket, pack_arrays(message)) for ticket, message in self.messages]
+            write("INSERT INTO messages VALUES (?, ?, ?)", [(ticket, crc32(m), m) for ticket, m in packed_messages])
         else:
             self._connection.execute("DELETE FROM payloads")
+            self._connection.execute("DELETE FROM messages")
             blob = io.BytesIO()
             np.savez(blob, **arrays)  # type: ignore[arg-type]
             self._connection.execute("DELETE FROM checkpoints")
@@ -225,6 +230,8 @@ class Journal:
             names = [column[0] for column in cursor.description]
             rows = cursor.fetchall()
         columns = {name: [row[i] for row in rows] for i, name in enumerate(names)}
+        for added in ADDED_COLUMNS.get(table, ()):  # a file of an earlier version may lack it
+            columns.setdefault(added.split()[0], [0] * len(rows))
         for name in NUMBERS.get(table, ()):
             for value in columns.get(name, [None]):
                 if not isinstance(value, int | float):
@@ -288,6 +295,14 @@ class Journal:
         if stored is None:
             return None
         with explain_damage(self.path, "released message"):
+            return unpack_arrays(stored)
+
+    def message(self, ticket: int) -> dict[str, np.ndarray] | None:
+        """The message that came with this ticket since the last checkpoint; None if a model did. Empty: skipped."""
+        stored = self._sent_with("messages", ticket)
+        if stored is None:
+            return None
+        with explain_damage(self.path, "message"):
             return unpack_arrays(stored)
 
     def _sent_with(self, table: str, ticket: int) -> bytes | None:

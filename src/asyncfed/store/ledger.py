@@ -6,7 +6,7 @@ from typing import Any
 
 
 class Ledger:
-    """Counts reports, merges and losses; `close_round` gives the row of a round (see `schema.ROUND_COLUMNS`).
+    """Counts reports, skips, merges and losses; `close_round` gives the row of a round (see `schema.ROUND_COLUMNS`).
 
     `cumulative_spread` is the paper's wall-clock, the sum over rounds of longest minus shortest duration;
     `cumulative_longest` is the published scripts', the sum of longest durations; `elapsed` is what the run's clock
@@ -22,6 +22,7 @@ class Ledger:
         self.bytes_up = 0
         self.lost = 0
         self.dropped = 0
+        self.skipped = 0
         self.cumulative_spread = 0.0
         self.cumulative_longest = 0.0
         self.merges_by_client: dict[int, int] = {}
@@ -44,6 +45,11 @@ class Ledger:
             self._shortest = duration
         if duration > self._longest:
             self._longest = duration
+
+    def count_skip(self, duration: float, energy: float, bytes_up: int) -> None:
+        """A client worked as for a report, and said in so many bytes that it had nothing worth sending."""
+        self.count_report(duration, energy, bytes_up)
+        self.skipped += 1
 
     def count_merge(self, client: int, staleness: int) -> None:
         """An update of this client was merged, so many versions after its download."""
@@ -79,6 +85,7 @@ class Ledger:
             self.dropped,
             len(self.merges_by_client),
             self.jain_index(),
+            self.skipped,
         )
         self._open_round()
         return row

@@ -5,13 +5,13 @@ from __future__ import annotations
 APPLICATION_ID = 0x41464C31  # "AFL1": distinguishes our files from other SQLite databases
 SCHEMA_VERSION = 4
 READABLE_VERSIONS = (1, 2, 3, 4)
-# Version 1 had neither refused replies nor payloads, version 2 neither wakes nor cancels, version 3 no released
-# messages.
+# Version 1 had neither refused replies nor payloads, version 2 neither wakes nor cancels; version 3 had no released
+# messages, no skipped tickets, and kept of messages the model that they led to.
 
-DISPATCH, REPORT, MERGE, DROP, LOST, JOIN, LEAVE, STOP, REFUSED, WAKE, CANCEL = range(11)
+DISPATCH, REPORT, MERGE, DROP, LOST, JOIN, LEAVE, STOP, REFUSED, WAKE, CANCEL, SKIPPED = range(12)
 KIND_NAMES = (
     *("dispatch", "report", "merge", "drop", "lost", "join", "leave", "stop", "refused"),
-    *("wake", "cancel"),
+    *("wake", "cancel", "skipped"),
 )
 
 # An event is a row (seq, time, kind, ticket, client, version, a, b, detail), read by name in `events.Event`:
@@ -32,6 +32,7 @@ KIND_NAMES = (
 #   refused   x or -  x       now                1 if a fault, or 0   -                     reason
 #   wake      -       -       now                number of the timer  -                     -
 #   cancel    x       x       now                seconds since sent   energy, J             reason
+#   skipped   x       x       at arrival         duration, s          energy, J             the memory used, if another
 #
 # Events are stored in blocks, each of so many MessagePack arrays: one SQLite row per event would cost more than to
 # simulate it. `Journal.event_rows` reads them, `asyncfed export` writes them as CSV or Parquet.
@@ -54,6 +55,7 @@ ROUND_COLUMNS = (
     "dropped",
     "participants",
     "jain_index",
+    "skipped",
 )
 
 EVALUATION_COLUMNS = ("updates", "version", "round", "elapsed", "metrics")
@@ -67,4 +69,8 @@ CREATE TABLE evaluations (updates INTEGER PRIMARY KEY, version INTEGER, round IN
 CREATE TABLE checkpoints (seq INTEGER PRIMARY KEY, state TEXT NOT NULL, state_crc INTEGER, arrays BLOB NOT NULL);
 CREATE TABLE payloads (ticket INTEGER PRIMARY KEY, crc INTEGER NOT NULL, bytes BLOB NOT NULL);
 CREATE TABLE released (ticket INTEGER PRIMARY KEY, crc INTEGER NOT NULL, bytes BLOB NOT NULL);
+CREATE TABLE messages (ticket INTEGER PRIMARY KEY, crc INTEGER NOT NULL, bytes BLOB NOT NULL);
 """
+
+ADDED_COLUMNS = {"rounds": ("skipped DEFAULT 0",)}
+"""Columns that tables of earlier versions lack, each the last of its table."""

@@ -50,7 +50,7 @@ class Strategy(Protocol):
     | `start(view)` | the run begins | the first state and the first `Train` actions |
     | `observe(state, update, view)` | before `on_update`, only if the strategy `observes` | the state alone |
     | `on_update(state, update, view)` | a report has arrived | `Merge` or `Drop` it, now or later; `Train` again |
-    | `on_lost(state, dispatch, view)` | a ticket will never be reported | `Train` again |
+    | `on_lost(state, dispatch, view)` | a ticket will never be reported: it is lost, or was skipped | `Train` again |
     | `on_join(state, client, view)` | a client has come (back) | `Train`, if more can be at work now |
     | `on_leave(state, client, view)` | a client is gone; its tickets are lost next, one by one | mostly nothing |
     | `on_wake(state, number, now, view)` | the time of a `Wake` has come; only strategies that answer one have it | |

@@ -25,7 +25,7 @@ TIMER_CHANCE = 0.25
 
 
 class Conditions(NamedTuple):
-    """What happens to the clients: the chances, per step, of a loss, a leave and a join; the rest are arrivals."""
+    """What happens to the clients: the chances, per step, of a loss, a skip, a leave and a join; else a report."""
 
     name: str
     steps: int
@@ -33,6 +33,8 @@ class Conditions(NamedTuple):
     leave: float = 0.0
     join: float = 0.0
     never_reports: bool = False  # client 0's tickets are all lost
+    skip: float = 0.0
+    never_sends: bool = False  # client 0's tickets are all skipped
     all_leave: float = 0.0  # the chance, when all are here, that all leave one by one; then one comes back
 
 
@@ -42,6 +44,8 @@ CONDITIONS = (
     Conditions("a client whose every ticket is lost", steps=60, never_reports=True),
     Conditions("joins and leaves", steps=120, loss=0.1, leave=0.1, join=0.15),
     Conditions("everybody leaves and one comes back", steps=120, join=0.2, all_leave=0.3),
+    Conditions("clients with nothing worth sending", steps=80, loss=0.1, skip=0.4),
+    Conditions("a client that never has anything worth sending", steps=60, never_sends=True),
 )
 
 
@@ -51,8 +55,8 @@ def check_strategy(strategy: Strategy, num_clients: int = 5, seed: int = 0, metr
     It must be a frozen value (hashable, equal to its pickled copy, unchanged by a run); decide the same when given the
     same; go on identically from a snapshot that went through JSON; never break the server's rules (a ticket is merged
     or dropped once, with finite weights; only a ticket that is out is cancelled); never rest while clients are idle,
-    nothing is in flight and no timer is set; recover from the loss of any ticket and the leave of any client; and
-    refuse, in `check`, more tickets than there are clients.
+    nothing is in flight and no timer is set; recover from the loss of any ticket, from any client that has nothing
+    worth sending and from the leave of any client; and refuse, in `check`, more tickets than there are clients.
 
     Timers (`Wake`) come in the order of their times, anywhere among the arrivals: never early, and sometimes late, as
     in a live run. Tickets that the strategy cancelled are not reported.
@@ -81,7 +85,7 @@ def check_strategy(strategy: Strategy, num_clients: int = 5, seed: int = 0, metr
         resumed = _Drive(copy, num_clients, key, metrics).through(conditions, interrupt_every=7)
         _expect_same(first, resumed, f"{conditions.name}: resumed from snapshots, with a pickled copy of the strategy")
     for ticket in range(2 * num_clients):
-        for failure in ("loss", "leave"):
+        for failure in ("loss", "skip", "leave"):
             _Drive(strategy, num_clients, draw_key(seed, ticket, 0), metrics).recovers_from(failure, ticket)
     assert strategy == copy, "the strategy changed while it was driven; its state must go in and come out instead."
     _expect_refusal_of_too_few_clients(strategy, num_clients)
@@ -152,6 +156,8 @@ class _Drive:
         client, version = server.outstanding[ticket].client, server.version
         if failure == "leave":
             self._put_in(f"client {client} leaves", lambda: server.leave(client))
+        elif failure == "skip":
+            self._skip(ticket)
         else:
             self._put_in(f"ticket {ticket} is lost", lambda: server.lose(ticket))
         wanted = min(most, len(server.clients))
@@ -204,6 +210,10 @@ class _Drive:
         never_reports = conditions.never_reports and server.outstanding[ticket].client == 0
         if never_reports or chance.unit() < conditions.loss:
             self._put_in(f"ticket {ticket} is lost", lambda: server.lose(ticket))
+        elif (conditions.never_sends and server.outstanding[ticket].client == 0) or (
+            conditions.skip and chance.unit() < conditions.skip
+        ):
+            self._skip(ticket)
         else:
             self._arrive(ticket)
 
@@ -249,6 +259,12 @@ class _Drive:
         numbers = {name: self._chance.unit() for name in self._metrics} or None
         report = Report(ticket, client, self._now, duration, self._examples[client], numbers)
         self._put_in(f"ticket {ticket} is reported by client {client}", lambda: self._server.receive(report))
+
+    def _skip(self, ticket: int) -> None:
+        """The client did its work, and found nothing worth sending."""
+        duration = self._chance.unit()
+        self._now += self._chance.below(2)
+        self._put_in(f"ticket {ticket} is skipped", lambda: self._server.skip(ticket, duration))
 
     # ---- what must hold after every step -------------------------------------------------------------------------
 

@@ -20,7 +20,7 @@ from asyncfed.testing.array_check import (
 )
 from asyncfed.testing.codec_check import check_constants
 from asyncfed.testing.value_check import blame, check_part
-from asyncfed.uplinks.chain import message_size
+from asyncfed.uplinks.chain import encode_one, message_size
 from asyncfed.uplinks.codec import Codec
 
 SIZES = (1, 2, 17, 400)
@@ -108,9 +108,10 @@ def _changes(size: int, dtype: np.dtype[Any], chance: Stream) -> Iterator[np.nda
 
 def _encode(uplink: Uplink, copy: Uplink, memory: Arrays, change: np.ndarray, key: int) -> tuple[Arrays | None, Arrays]:
     stored = through_a_file(copy_arrays(memory))
-    with left_alone({"the change": change, **memory}, "encode"):
-        message, after = uplink.encode(memory, change, key)
-    again, after_again = copy.encode(stored, change.copy(), key)
+    start = np.linspace(-1.0, 1.0, change.size).astype(change.dtype)
+    with left_alone({"the change": change, "the start": start, **memory}, "encode"):
+        message, after = encode_one(uplink, memory, change, key, start)
+    again, after_again = encode_one(copy, stored, change.copy(), key, start.copy())
     expect_arrays(after, "the memory that encode leaves")
     if message is not None:
         expect_arrays(message, "a message")

@@ -9,6 +9,7 @@ from asyncfed.uplinks.local_noise import LocalNoise
 from asyncfed.uplinks.low_rank import LowRank
 from asyncfed.uplinks.qsgd import QSGD
 from asyncfed.uplinks.rand_k import RandK
+from asyncfed.uplinks.send_if import SendIf
 from asyncfed.uplinks.sign import Sign
 from asyncfed.uplinks.top_k import TopK
 from asyncfed.uplinks.whole import Whole
@@ -23,6 +24,7 @@ __all__ = [
     "LocalNoise",
     "LowRank",
     "RandK",
+    "SendIf",
     "Sign",
     "TopK",
     "Uplink",

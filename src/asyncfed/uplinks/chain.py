@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from asyncfed.core.errors import ConfigError
 from asyncfed.core.random import draw_key
 from asyncfed.core.types import Uplink
 from asyncfed.registry import declare_part
@@ -19,6 +20,23 @@ from asyncfed.uplinks.noise import adds_noise
 declare_part("uplink", Uplink)
 
 Arrays: TypeAlias = dict[str, np.ndarray]
+
+SKIPPED_BYTES = 1
+"""What a client sends that has nothing worth sending."""
+
+
+def check_memoryless(field: str, codec: Uplink) -> None:
+    """Refuse a codec with a memory of its own, or one that cannot do without the model that a training began with."""
+    if adds_noise(codec):
+        raise ConfigError(
+            f"{field} is {type(codec).__name__}, which adds noise. What is left out would be noise too, and taken back "
+            "with the next change: nothing would be protected. Add noise after it, as the next of several uplinks."
+        )
+    if codec.remembers or getattr(codec, "needs_start", False):
+        raise ConfigError(
+            f"{field} is {type(codec).__name__}, which has a memory of its own or needs the start of a training. Use "
+            "one without, such as TopK."
+        )
 
 
 def init_memory(uplinks: Sequence[Uplink], num_params: int, dtype: np.dtype[Any]) -> Arrays:
@@ -35,6 +53,7 @@ def encode_change(
     memory: Arrays,
     change: np.ndarray,
     key: int,
+    start: np.ndarray,
     noise_key: Callable[[], int] | None = None,
 ) -> tuple[Arrays | None, Arrays]:
     """The message that is sent, None if nothing is worth sending, and the memory after it.
@@ -46,6 +65,7 @@ def encode_change(
         memory: what `init_memory` or the last call gave; it is left as it was.
         change: what the training changed; it is left as it was.
         key: what all draws are made from.
+        start: the model that the training began with; it is left as it was.
         noise_key: draws another key for each uplink that adds noise of the client's own: in live runs, where the server
             knows `key`.
     """
@@ -56,11 +76,21 @@ def encode_change(
         prefix = f"{position}/"
         own = {name.removeprefix(prefix): array for name, array in memory.items() if name.startswith(prefix)}
         own_key = draw_key(key, position, 0) if noise_key is None or not adds_noise(uplink) else noise_key()
-        message, own = uplink.encode(own, change, own_key)
+        message, own = encode_one(uplink, own, change, own_key, start)
         after.update({prefix + name: array for name, array in own.items()})
         if message is None:
             break
     return message or None, after
+
+
+def encode_one(
+    uplink: Uplink, memory: Arrays, change: np.ndarray, key: int, start: np.ndarray
+) -> tuple[Arrays | None, Arrays]:
+    """`encode` of one uplink, which is given the start if its class says that it `needs_start`."""
+    encode: Any = uplink.encode
+    more = (start,) if getattr(uplink, "needs_start", False) else ()
+    message, after = encode(memory, change, key, *more)
+    return message, after
 
 
 def decode_message(
@@ -95,5 +125,8 @@ def declared_size(uplinks: Sequence[Uplink], num_params: int, itemsize: int) -> 
 
 
 def message_size(message: Arrays | None) -> int:
-    """The bytes of the arrays in a message; what wraps them is not counted, nor is it for models."""
-    return 0 if message is None else sum(array.nbytes for array in message.values())
+    """The bytes of the arrays in a message; what wraps them is not counted, nor is it for models.
+
+    Of a message that is not sent, the byte that says so.
+    """
+    return SKIPPED_BYTES if not message else sum(array.nbytes for array in message.values())

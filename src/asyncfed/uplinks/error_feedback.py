@@ -9,7 +9,7 @@ import numpy as np
 from asyncfed.core.record import Config
 from asyncfed.core.types import Uplink
 from asyncfed.registry import register
-from asyncfed.uplinks.chain import Arrays
+from asyncfed.uplinks.chain import Arrays, check_memoryless
 from asyncfed.uplinks.top_k import TopK
 
 
@@ -34,6 +34,9 @@ class ErrorFeedback(Config, tag_field="kind", tag="error_feedback"):
 
     codec: Uplink = TopK()
     remembers = True
+
+    def __post_init__(self) -> None:
+        check_memoryless("uplink.codec", self.codec)
 
     def init(self, num_params: int, dtype: np.dtype[Any]) -> Arrays:
         """A residual of zero."""

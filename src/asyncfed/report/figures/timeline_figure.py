@@ -17,7 +17,12 @@ from asyncfed.report.strategy_label import strategy_label
 
 MOST_BARS = 600
 MOST_CLIENTS = 60
-COLOURS = {"reported": colours.LINE_COLOURS[0], "lost": colours.LINE_COLOURS[1], "in flight": colours.FAINT}
+COLOURS = {
+    "reported": colours.LINE_COLOURS[0],
+    "lost": colours.LINE_COLOURS[1],
+    "skipped": colours.LINE_COLOURS[2],
+    "in flight": colours.FAINT,
+}
 MERGED = colours.INK
 
 Columns = Mapping[str, Sequence[Any]]
@@ -42,8 +47,8 @@ def bars_of(events: Columns) -> tuple[list[Bar], list[tuple[float, int]]]:
     for time, kind, ticket, client, detail in rows:
         if kind == "dispatch":
             out[ticket] = (client, time)
-        elif kind in ("report", "lost"):
-            ended[ticket] = Bar(client, out[ticket][1], time, "reported" if kind == "report" else "lost")
+        elif kind in ("report", "lost", "skipped"):
+            ended[ticket] = Bar(client, out[ticket][1], time, "reported" if kind == "report" else kind)
         elif kind == "leave":
             gone = [number for number, (owner, _) in out.items() if owner == client and number not in ended]
             ended |= {number: Bar(client, out[number][1], time, "lost") for number in gone}
@@ -76,9 +81,11 @@ def draw_timeline(run: ReportedRun, events: Columns) -> Figure:
     axes.set_xlim(0.0, 1.01 * until)
     axes.yaxis.set_major_locator(MaxNLocator(integer=True))
     axes.grid(False, axis="y")
-    keys = [Line2D([], [], color=colour, linewidth=6, label=outcome) for outcome, colour in COLOURS.items()]
+    outcomes = {bar.outcome for bar in shown}
+    named = {outcome: colour for outcome, colour in COLOURS.items() if outcome != "skipped" or outcome in outcomes}
+    keys = [Line2D([], [], color=colour, linewidth=6, label=outcome) for outcome, colour in named.items()]
     keys.append(Line2D([], [], color=MERGED, marker="^", linestyle="none", markersize=4, label="merged"))
-    figure.legend(handles=keys, loc="outside lower center", ncols=4, fontsize=axes_style.SMALL, frameon=False)
+    figure.legend(handles=keys, loc="outside lower center", ncols=5, fontsize=axes_style.SMALL, frameon=False)
     experiment = run.header["experiment"]
     part = f"the first {len(shown)} of {len(bars)} tickets" if len(shown) < len(bars) else f"all {len(bars)} tickets"
     strategy = strategy_label(experiment["strategy"])

@@ -113,6 +113,8 @@ def _row(label: str, described: RunDescription) -> dict[str, Any]:
             "mean staleness": format_number(float(run.rounds["staleness_mean"].mean())),
             "Jain's index": format_number(last["jain_index"]),
         }
+        if last["skipped"]:
+            row["skipped tickets"] = format_number(last["skipped"])
     if described.liars is not None:
         row["liars"] = described.liars.sentence
     return row | {"clients' data": described.heterogeneity}

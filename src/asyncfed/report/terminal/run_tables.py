@@ -106,9 +106,16 @@ def _round_lines(rounds: dict[str, np.ndarray]) -> list[tuple[str, str]]:
         ("staleness", f"mean {format_number(mean)}, largest {largest}"),
         ("sent down, up", f"{down}, {up}"),
         ("energy", format_quantity("energy", last["energy"])),
-        ("lost, dropped", f"{last['lost']}, {last['dropped']} tickets"),
+        _tickets_without_effect(last),
         ("took part", f"{last['participants']} clients, Jain's index {last['jain_index']:.2f}"),
     ]
+
+
+def _tickets_without_effect(last: Mapping[str, Any]) -> tuple[str, str]:
+    """How many came back never, or in vain; those with nothing to send are named if there are any."""
+    if last["skipped"]:
+        return "lost, dropped, skipped", f"{last['lost']}, {last['dropped']}, {last['skipped']} tickets"
+    return "lost, dropped", f"{last['lost']}, {last['dropped']} tickets"
 
 
 def comparison_table(comparison: ReportedComparison, baseline: str) -> Table:

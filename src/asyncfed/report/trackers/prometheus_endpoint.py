@@ -17,6 +17,7 @@ GAUGES = {
     "version": "Version of the model",
     "in_flight": "Tickets in flight",
     "lost": "Tickets lost so far",
+    "skipped": "Tickets answered with nothing worth sending so far",
     "refused": "Replies refused so far",
     "set_aside": "Nodes excluded for their faults",
 }
@@ -31,6 +32,8 @@ class LiveProgress(RunProgress, Protocol):
     def in_flight(self) -> int: ...
     @property
     def lost(self) -> int: ...
+    @property
+    def skipped(self) -> int: ...
     @property
     def refused(self) -> int: ...
     @property

@@ -18,7 +18,7 @@ import asyncfed as af
 sys.path.insert(0, str(Path(__file__).parent.parent))  # the benchmarks lie beside the package, not in it
 
 from benchmarks import __main__ as table
-from benchmarks import live, measure, million, one_size, probes, robust, simulator, w1, w2, w3, workloads
+from benchmarks import codecs, live, measure, million, one_size, probes, robust, simulator, w1, w2, w3, workloads
 from benchmarks import table as large_table
 
 STATM = Path("/proc/self/statm")
@@ -128,6 +128,13 @@ def test_one_size_in_a_process_of_its_own_answers_with_its_figures():
     assert (figures["num_clients"], figures["in_flight"], figures["updates"]) == (60, 20, 200)
     assert set(million.MODES) < set(figures)
     assert figures["peak_gigabytes"] > 0
+
+
+def test_codecs():
+    outcome = codecs.measure(num_params=100, repeats=1)
+    assert len(outcome.lines) == 2 * 2 * len(codecs.codecs(100))
+    assert {line.goal for line in outcome.lines if line.what.startswith(codecs.WITH_GOAL)} >= {"<= 20 ms"}
+    assert outcome.numbers["float32"]["bytes"]["sign"] == 13 + 4
 
 
 def test_robust():

@@ -74,6 +74,12 @@ def test_local_work_that_no_bound_covers(small_experiment, work, reason):
     assert [words for words in setting.outside if reason in words]
 
 
+def test_codecs_are_named_with_their_constants(small_experiment):
+    work = af.Work(batch_size=1000, uplink=(TopK(fraction=0.25),))
+    (words,) = setting_of(small_experiment(work=work), ROWS, num_params=1000).outside
+    assert words.endswith("no bound covers compressed changes (top_k: δ = 0.25, biased)")
+
+
 def test_lost_tickets_and_churn_are_known_before_a_run(small_experiment):
     assert setting_of(small_experiment(), ROWS).lossless
     lossy = af.replace(small_experiment(), delays=af.delays.Delays(dropout=0.1))

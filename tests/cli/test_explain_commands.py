@@ -1,4 +1,4 @@
-"""`asyncfed explain`: the chances of being drawn that need the least time; the time that no method can beat."""
+"""`asyncfed explain`: the chances of being drawn that need the least time; the time that no method can beat; codecs."""
 
 
 def test_sampling(cli):
@@ -29,3 +29,12 @@ def test_a_clock_without_a_sort_of_problem_says_what_is_missing(cli):
     said = cli("explain", "clock", "--times", "2x1", "--smoothness", "2", "--variance", "5", "--target", "0.5")
     assert said.code != 0
     assert "start_gap (any problem)" in said.err
+
+
+def test_codecs_with_their_constants(cli):
+    shown = cli("explain", "codecs", "--params", "1000").out
+    assert "top_k fraction = 0.1 466 8.58x 0.1 yes needed" in shown
+    assert "rand_k fraction = 0.01, scaled = true 48 83.3x none 99 no not with it" in shown
+    assert "whole 4,000 1x 1 0 no not needed" in shown
+    assert "No bound of the certificates covers compressed changes" in shown
+    assert cli("explain", "codecs", "--params", "0").code != 0

@@ -126,7 +126,7 @@ def certify(
         raise ConfigError(f"seeds is {seeds}; it must be 0 (do not run) or more.")
     learnt = certifiable_problem(experiment.problem() if problem is None else problem)
     found = constants_of(experiment, learnt)
-    setting = setting_of(experiment, learnt.num_examples)
+    setting = setting_of(experiment, learnt.num_examples, learnt.num_params)
     ratio = averaging_ratio(setting, found)
     runs: list[tuple[RecordedRun, Trajectory | None]] = []
     for number in range(seeds):
@@ -156,7 +156,7 @@ def certificate_of(run: RecordedRun, threads: int | None = None) -> Certificate:
         ConfigError: the problem is neither a linear model nor a softmax.
     """
     experiment, problem = run.experiment, problem_of(run)
-    found, setting = constants_of(experiment, problem), setting_of(experiment, problem.num_examples)
+    found, setting = constants_of(experiment, problem), setting_of(experiment, problem.num_examples, problem.num_params)
     path = follow_run(problem, found, averaging_ratio(setting, found), run, threads or usable_cores())
     return _certificate(experiment, problem, setting, found, [(run, path)], threads)
 
@@ -184,7 +184,7 @@ def with_theory_rate(
     strategy = experiment.strategy
     steady = with_changes(experiment, strategy=with_changes(strategy, schedule=ConstantRate()))
     learnt = certifiable_problem(steady.problem() if problem is None else problem)
-    setting = setting_of(steady, learnt.num_examples)
+    setting = setting_of(steady, learnt.num_examples, learnt.num_params)
     found = guarantees(setting, constants_of(steady, learnt) if constants is None else constants, np.arange(1))
     best = admissible(found)
     if best is None or best.advised_rate is None:

@@ -77,7 +77,7 @@ def _about_the_loss(constants: Constants) -> dict[str, Any]:
 
 def _about_the_run(experiment: Experiment, problem: Problem) -> list[dict[str, Any]]:
     """Changes to try, the smallest first."""
-    setting = setting_of(experiment, problem.num_examples)
+    setting = setting_of(experiment, problem.num_examples, problem.num_params)
     whole = {"strategy.work.batch_size": int(problem.num_examples.max())}
     bounded = {"strategy.max_staleness": 4 * max(1, setting.round_size)}
     cohort = {

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from asyncfed.analysis.codec_table import describe_uplinks
 from asyncfed.certificates.merge_rules import RULES, declared_staleness, round_size, server_rule
 from asyncfed.core.errors import ConfigError
 from asyncfed.core.record import UNSET, kind_of, to_plain
@@ -22,8 +23,11 @@ from asyncfed.theory.setting import Batches, ServerRule, Setting
 CHURN = "clients join and leave"
 
 
-def setting_of(experiment: Experiment, num_examples: np.ndarray) -> Setting:
-    """What is known before a run; `num_examples` (C,) are the clients' numbers of rows."""
+def setting_of(experiment: Experiment, num_examples: np.ndarray, num_params: int | None = None) -> Setting:
+    """What is known before a run; `num_examples` (C,) are the clients' numbers of rows.
+
+    With `num_params`, the constants of codecs are named.
+    """
     strategy = experiment.strategy
     work = planned_work(strategy, num_examples, experiment.seed)
     schedule = schedule_of(strategy)
@@ -52,7 +56,7 @@ def setting_of(experiment: Experiment, num_examples: np.ndarray) -> Setting:
         changing_rate=_why_rates_change(schedule),
         decay_over_rounds=schedule.get("over") == "round",
         declared_staleness=declared_staleness(strategy, len(num_examples)),
-        outside=tuple(_not_covered(experiment, rule, work)),
+        outside=tuple(_not_covered(experiment, rule, work, num_params)),
         lossless=not experiment.delays.may_lose,
     )
 
@@ -130,7 +134,7 @@ def _why_rates_change(schedule: dict[str, Any]) -> str:
     return " and ".join(reasons)
 
 
-def _not_covered(experiment: Experiment, rule: ServerRule, work: Work) -> Iterator[str]:
+def _not_covered(experiment: Experiment, rule: ServerRule, work: Work, num_params: int | None) -> Iterator[str]:
     if type(experiment.strategy) not in RULES:
         yield f'no theorem covers the strategy "{rule.name}"'
     if work.start == "own":
@@ -144,7 +148,10 @@ def _not_covered(experiment: Experiment, rule: ServerRule, work: Work) -> Iterat
     if work.steps is not UNSET:
         yield "clients make a number of steps of their own"
     if work.uplink is not UNSET:
-        yield "clients send what their uplinks make of their changes"
+        yield (
+            "clients send what their uplinks make of their changes, and no bound covers compressed changes "
+            f"({describe_uplinks(work.uplink, num_params)})"
+        )
     vector_rule = rule_of(experiment.run_strategy())
     if vector_rule is not None and vector_rule.theorem is None:
         yield f'no theorem covers the rule "{kind_of(type(vector_rule))}"'

@@ -115,3 +115,30 @@ def sampling(
         measures = [f"{plan.prediction.throughput:.4g}", f"{plan.updates / equal.updates:.3g}x"]
         cells = [*chances, *measures, f"{plan.seconds / equal.seconds:.3g}x"]
         print_line(f"{name:16}" + "".join(f"{cell:>12}" for cell in cells))
+
+
+@explain.command()
+def codecs(
+    params: Annotated[int, typer.Option(min=1, help="Numbers in the model.")] = 1_000_000,
+    double: Annotated[bool, typer.Option("--double", help="The model is in double precision.")] = False,
+) -> None:
+    """List codecs: bytes of a message, contraction, variance, and whether they need error feedback.
+
+    For every v, in the mean over a codec's draws: |C(v) - v|^2 is at most (1 - contraction) |v|^2 and, if it is
+    unbiased, at most variance |v|^2.
+    """
+    from asyncfed.analysis.codec_table import codec_rows, near_one
+
+    rows = codec_rows(params, 8 if double else 4)
+    print_line(f"{params:,} parameters in {'double' if double else 'single'} precision:")
+    print_line(f"{'':44}{'bytes':>12}{'fewer':>8}{'contraction':>13}{'variance':>10}  {'biased':8}error feedback")
+    for row in rows:
+        found = row.constants
+        contraction = "none" if found.contraction is None else near_one(found.contraction)
+        variance = "" if found.variance is None else f"{found.variance:.4g}"
+        feedback = "needed" if found.needs_error_feedback else "not needed" if found.may_be_fed_back else "not with it"
+        print_line(
+            f"{row.name:44}{row.num_bytes:12,}{f'{row.times_fewer:.3g}x':>8}{contraction:>13}"
+            f"{variance:>10}  {'yes' if found.biased else 'no':8}{feedback}"
+        )
+    print_line("No bound of the certificates covers compressed changes: a certificate of such a run says so.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +13,10 @@ from asyncfed.arena.entry import FIRST_SEED, TUNING_SEEDS, Entry, EntryRequest, 
 from asyncfed.arena.problems import PROBLEMS, SPLITS
 from asyncfed.arena.results_store import ENTRIES, RUNS, arena_digest
 from asyncfed.core.errors import ConfigError, did_you_mean
-from asyncfed.core.record import Record, to_json, to_plain
+from asyncfed.core.record import Record, to_json
+from asyncfed.runs.kept_results import ADVICE, Computation, KeptResults, Watcher
 from asyncfed.runs.process_pool import Pool, open_pool
-from asyncfed.runs.result_lines import append_line, decode, end_last_line, read_lines
+from asyncfed.runs.result_lines import end_last_line, read_lines
 from asyncfed.strategies.algorithm import algorithms
 
 BASELINE = "sync"
@@ -27,11 +28,6 @@ QUICK_PROBLEMS = ("quadratic", "logistic", "digits")
 QUICK_DELAYS = ("stragglers",)
 QUICK_SPLITS = ("skew",)
 QUICK_STRATEGIES = ("sync", "fedavg", "scaffold", "scaffold_async", "async_sgd", "fedasync", "fedbuff", "ringmaster")
-
-ADVICE = "Run the same command again: what was computed is kept. --workers 1 computes in this process, and says more."
-
-Watcher = Callable[[int, int, str], None]
-"""Called with the number of entries that are done, of all entries, and what was done last."""
 
 
 class ArenaPlan(Record):
@@ -130,7 +126,6 @@ def run_arena(plan: ArenaPlan, folder: Path, workers: int, watch: Watcher | None
     Returns:
         The results: the same, whatever the number of processes, and however often it was stopped and begun again.
     """
-    folder.mkdir(parents=True, exist_ok=True)
     code = arena_digest()
     with open_pool(workers, ADVICE) as pool:
         work = _Computation(plan, folder, code, pool, watch)
@@ -150,30 +145,21 @@ class _Computation:
         self._code = code
         self._pool = pool
         self._watch = watch
-        for name in (RUNS, ENTRIES):
-            end_last_line(folder / name)
-        self._entries = {str(line.get("key")): line.get("entry") for line in read_lines(folder / ENTRIES)}
+        self._entries = KeptResults(folder / ENTRIES, Entry, "entry")
+        end_last_line(folder / RUNS)
         self._runs: dict[str, dict[str, Any]] = defaultdict(dict)
         for line in read_lines(folder / RUNS):
             self._runs[str(line.get("label"))][str(line.get("key"))] = line.get("outcome")
 
     def compute(self, wanted: Sequence[tuple[Cell, str, float | None]]) -> list[Entry]:
         """The entries of these cells and strategies, with this limit of time each."""
-        jobs = {}
-        for cell, name, limit in wanted:
-            request = EntryRequest(cell, name, limit, self._plan.num_trials, self._plan.seeds, self._code)
-            key = hashlib.sha256(to_json(request).encode()).hexdigest()[:32]
-            entry = decode(self._entries.get(key), Entry)
-            if entry is not None:
-                self._finish(entry)
-                continue
-            known = self._runs.get(request.label, {})
-            jobs[self._pool.submit(compute_entry, request, self._folder, known)] = key
-        for job in self._pool.finished(jobs):
-            entry = job.result()
-            append_line(self._folder / ENTRIES, {"key": jobs[job], "entry": to_plain(entry)})
-            self._finish(entry)
+        self._entries.compute([self._computation(*one) for one in wanted], self._pool, self._finish)
         return [self.done[cell, name] for cell, name, _ in wanted]
+
+    def _computation(self, cell: Cell, name: str, limit: float | None) -> Computation:
+        request = EntryRequest(cell, name, limit, self._plan.num_trials, self._plan.seeds, self._code)
+        key = hashlib.sha256(to_json(request).encode()).hexdigest()[:32]
+        return Computation(key, compute_entry, (request, self._folder, self._runs.get(request.label, {})))
 
     def _finish(self, entry: Entry) -> None:
         self.done[entry.cell, entry.strategy] = entry

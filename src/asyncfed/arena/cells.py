@@ -6,13 +6,13 @@ from collections.abc import Iterable
 from functools import cache
 
 from asyncfed.arena.problems import PROBLEMS, SPLITS
-from asyncfed.core.errors import ConfigError, did_you_mean
 from asyncfed.core.record import Record, replace
 from asyncfed.core.types import Budget, Work
 from asyncfed.delays import Constant, DelayDescription, Delays, PerWork
 from asyncfed.engine.evaluation import Evaluation
 from asyncfed.experiment import Experiment
 from asyncfed.presets import delays_named
+from asyncfed.runs.chosen_names import choose_names
 from asyncfed.strategies.algorithm import algorithm_named
 from asyncfed.strategies.protocol import Strategy
 from asyncfed.strategies.schedules import ConstantRate, DelayAware
@@ -53,12 +53,11 @@ class Cell(Record):
 
 def arena_cells(problems: Iterable[str], delays: Iterable[str], splits: Iterable[str]) -> list[Cell]:
     """All combinations, problem by problem; a name that there is not is refused."""
-    chosen = [list(names) for names in (problems, delays, splits)]
-    known = {"problem": list(PROBLEMS), "delays": list(DELAY_NAMES), "split": list(SPLITS)}
-    for (what, names), wanted in zip(known.items(), chosen, strict=True):
-        for name in wanted:
-            if name not in names:
-                raise ConfigError(f'The arena has no {what} "{name}". {did_you_mean(name, names)}')
+    chosen = [
+        choose_names("arena", "problem", problems, PROBLEMS),
+        choose_names("arena", "delays", delays, DELAY_NAMES),
+        choose_names("arena", "split", splits, SPLITS),
+    ]
     return [Cell(problem, delay, split) for problem in chosen[0] for delay in chosen[1] for split in chosen[2]]
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from asyncfed.analysis.csv_text import csv_text, format_cell
+from asyncfed.analysis.csv_text import csv_text, format_cell, interval_columns
 from asyncfed.arena.arena import ArenaResults
 from asyncfed.arena.summary import MEASURES, Row
 from asyncfed.core.record import to_plain
@@ -44,9 +44,7 @@ def _flat(row: Row) -> dict[str, Any]:
     }
     for measure in MEASURES:
         found = row.measures[measure]
-        for name, interval in (("", found.cost), ("_to_baseline", found.ratio)):
-            ends = (None, None, None) if interval is None else (interval.mean, interval.low, interval.high)
-            flat |= {f"{measure}{name}{end}": v for end, v in zip(("", "_low", "_high"), ends, strict=True)}
+        flat |= interval_columns(measure, found.cost) | interval_columns(f"{measure}_to_baseline", found.ratio)
         flat[f"{measure}_to_best"] = found.to_best
         flat[f"{measure}_reached"] = found.reached
         flat[f"{measure}_rank"] = found.standing.rank

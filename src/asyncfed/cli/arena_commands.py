@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from asyncfed.cli.cell_progress import cell_progress, split_names
+from asyncfed.cli.cell_progress import cell_progress, split_names, stoppable
 from asyncfed.cli.options import OutFolder, Workers
-from asyncfed.cli.output import console, print_line, print_stopped, save_figure
+from asyncfed.cli.output import console, print_line, save_figure
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -57,15 +57,14 @@ def arena(
         f"arena: {len(plan.strategies)} strategies, {len(plan.cells)} cells, {plan.num_trials} settings tried, "
         f"{len(plan.seeds)} seeds; {count} processes; results in {out_dir}"
     )
-    try:
-        per_cell = len(plan.strategies)
-        with cell_progress(
+    per_cell = len(plan.strategies)
+    with (
+        stoppable(out_dir),
+        cell_progress(
             "strategies by cells", len(plan.cells) * per_cell, lambda done: f" (about {done // per_cell} cells)"
-        ) as watch:
-            results = run_arena(plan, out_dir, count, watch)
-    except KeyboardInterrupt:
-        print_stopped(f"stopped; what was computed is kept in {out_dir}, and the same command goes on")
-        raise typer.Exit(130) from None
+        ) as watch,
+    ):
+        results = run_arena(plan, out_dir, count, watch)
     rows = summarise(results)
     console.print(_overall_table(rows))
     table, everything = write_tables(results, rows, out_dir)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from time import monotonic
 
-from asyncfed.cli.output import console, print_line
+import typer
+
+from asyncfed.cli.output import console, print_line, print_stopped
 
 LINE_SECONDS = 30.0
 """How often a line says how far it is where there is no terminal to draw a bar on."""
@@ -46,3 +49,13 @@ def cell_progress(
                 print_line(f"{done} of {of}{note(done)}; {left / 60:.1f} min left; last: {last}")
 
         yield watch
+
+
+@contextmanager
+def stoppable(folder: Path) -> Iterator[None]:
+    """Ctrl-C ends the command; what was computed is kept in this folder."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        print_stopped(f"stopped; what was computed is kept in {folder}, and the same command goes on")
+        raise typer.Exit(130) from None

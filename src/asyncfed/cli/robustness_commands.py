@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from asyncfed.cli.cell_progress import cell_progress, split_names
+from asyncfed.cli.cell_progress import cell_progress, split_names, stoppable
 from asyncfed.cli.options import OutFolder, Workers
-from asyncfed.cli.output import console, print_line, print_stopped, save_figure
+from asyncfed.cli.output import console, print_line, save_figure
 from asyncfed.core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -64,12 +64,8 @@ def robustness(
         f"robustness: {len(plan.cells)} cells in {scenarios} scenarios, {len(plan.seeds)} seeds; {count} processes; "
         f"results in {out_dir}"
     )
-    try:
-        with cell_progress("cells", len(plan.cells)) as watch:
-            results = run_study(plan, out_dir, count, watch)
-    except KeyboardInterrupt:
-        print_stopped(f"stopped; what was computed is kept in {out_dir}, and the same command goes on")
-        raise typer.Exit(130) from None
+    with stoppable(out_dir), cell_progress("cells", len(plan.cells)) as watch:
+        results = run_study(plan, out_dir, count, watch)
     rows = summarise(results)
     console.print(_held_table(rows))
     for path in write_tables(results, rows, out_dir):

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 
 from asyncfed.attacks import with_liars
-from asyncfed.core.errors import ConfigError, did_you_mean
-from asyncfed.core.record import UNSET, Record, to_json, to_plain
+from asyncfed.core.errors import ConfigError
+from asyncfed.core.record import UNSET, Record, to_json
 from asyncfed.problems.protocol import Problem
 from asyncfed.robustness.attacks import ATTACKS
 from asyncfed.robustness.defences import BASES, DEFENCES, NUM_CLIENTS
 from asyncfed.robustness.measured_run import RunOutcome, measure_run
 from asyncfed.robustness.problems import PROBLEMS, SPLITS
 from asyncfed.robustness.scenarios import DELAYS, HONEST, Cell, Scenario, cell_experiment
+from asyncfed.runs.chosen_names import choose_names
+from asyncfed.runs.kept_results import ADVICE, Computation, KeptResults, Watcher
 from asyncfed.runs.process_pool import open_pool
-from asyncfed.runs.result_lines import append_line, decode, end_last_line, read_lines
 from asyncfed.runs.run_names import code_digest
 
 FORMAT = 1
@@ -39,11 +40,6 @@ QUICK_DELAYS = ("stragglers",)
 
 KEPT_PROBLEMS = 64
 """Problems that a process keeps: all of a full study, three problems by two splits by up to ten seeds."""
-
-ADVICE = "Run the same command again: what was computed is kept. --workers 1 computes in this process, and says more."
-
-Watcher = Callable[[int, int, str], None]
-"""Called with the number of cells that are done, of all cells, and what was done last."""
 
 
 class StudyPlan(Record):
@@ -101,13 +97,13 @@ def plan_study(
     Raises:
         ConfigError: there is no such part.
     """
-    chosen_attacks = _known("attack", attacks or ATTACKS, ATTACKS)
-    chosen_defences = _with_bases(_known("defence", defences or DEFENCES, DEFENCES))
+    chosen_attacks = choose_names("study", "attack", attacks or ATTACKS, ATTACKS)
+    chosen_defences = _with_bases(choose_names("study", "defence", defences or DEFENCES, DEFENCES))
     scenarios = [
         Scenario(problem, split, delay)
-        for problem in _known("problem", problems or (QUICK_PROBLEMS if quick else PROBLEMS), PROBLEMS)
-        for split in _known("split", splits or (QUICK_SPLITS if quick else SPLITS), SPLITS)
-        for delay in _known("delays", delays or (QUICK_DELAYS if quick else DELAYS), DELAYS)
+        for problem in choose_names("study", "problem", problems or (QUICK_PROBLEMS if quick else PROBLEMS), PROBLEMS)
+        for split in choose_names("study", "split", splits or (QUICK_SPLITS if quick else SPLITS), SPLITS)
+        for delay in choose_names("study", "delays", delays or (QUICK_DELAYS if quick else DELAYS), DELAYS)
     ]
     for share in shares or ():
         if not (0 < share < 0.5 and round(share * NUM_CLIENTS) >= 1):
@@ -125,15 +121,6 @@ def plan_study(
             cells.append(Cell(scenario, defence, HONEST, 0.0))
             cells += [Cell(scenario, defence, attack, share) for attack in chosen_attacks for share in lying]
     return StudyPlan(tuple(cells), tuple(range(FIRST_SEED, FIRST_SEED + count)), quick)
-
-
-def _known(what: str, names: Iterable[str], known: Iterable[str]) -> list[str]:
-    """These names in the order of those that are known; one that is not is refused."""
-    wanted, every = list(names), list(known)
-    for name in wanted:
-        if name not in every:
-            raise ConfigError(f'The study has no {what} "{name}". {did_you_mean(name, every)}')
-    return [name for name in every if name in wanted]
 
 
 def _with_bases(defences: Sequence[str]) -> list[str]:
@@ -158,10 +145,8 @@ def run_study(plan: StudyPlan, folder: Path, workers: int, watch: Watcher | None
     Returns:
         The results: the same, whatever the number of processes, and however often it was stopped and begun again.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    file, code = folder / CELLS, study_digest()
-    end_last_line(file)
-    lines = {str(line.get("key")): line.get("result") for line in read_lines(file)}
+    code = study_digest()
+    kept = KeptResults(folder / CELLS, CellResult)
     done: dict[Cell, CellResult] = {}
 
     def finish(result: CellResult) -> None:
@@ -169,19 +154,12 @@ def run_study(plan: StudyPlan, folder: Path, workers: int, watch: Watcher | None
         if watch is not None:
             watch(len(done), len(plan.cells), result.cell.key)
 
+    def wanted(cell: Cell) -> Computation:
+        key = hashlib.sha256(f"{code} {plan.seeds} {to_json(cell)}".encode()).hexdigest()[:32]
+        return Computation(key, compute_cell, (cell, plan.seeds))
+
     with open_pool(workers, ADVICE) as pool:
-        jobs = {}
-        for cell in plan.cells:
-            key = hashlib.sha256(f"{code} {plan.seeds} {to_json(cell)}".encode()).hexdigest()[:32]
-            known = decode(lines.get(key), CellResult)
-            if known is not None and known.cell == cell:
-                finish(known)
-            else:
-                jobs[pool.submit(compute_cell, cell, plan.seeds)] = key
-        for job in pool.finished(jobs):
-            result = job.result()
-            append_line(file, {"key": jobs[job], "result": to_plain(result)})
-            finish(result)
+        kept.compute([wanted(cell) for cell in plan.cells], pool, finish)
     return StudyResults(plan, tuple(done[cell] for cell in plan.cells), code)
 
 

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from asyncfed.analysis.csv_text import csv_text, format_cell
-from asyncfed.analysis.statistics import Interval
+from asyncfed.analysis.csv_text import csv_text, format_cell, interval_columns
 from asyncfed.core.record import to_plain
 from asyncfed.robustness.defences import DEFENCES
 from asyncfed.robustness.scenarios import Scenario
@@ -33,8 +32,8 @@ def _cell(row: Row) -> dict[str, Any]:
         "share": cell.share,
         "verdict": row.verdict,
         "reason": row.reason,
-        **_ends("ratio", row.ratio),
-        **_ends("points", row.points),
+        **interval_columns("ratio", row.ratio),
+        **interval_columns("points", row.points),
         "lying_arrived": row.lying_arrived,
         "lying_merged": row.lying_merged,
         "precision": row.precision,
@@ -52,17 +51,13 @@ def _break_point(point: BreakPoint) -> dict[str, Any]:
 
 
 def _cost(cost: Cost) -> dict[str, Any]:
-    ratios = {**_ends("time", cost.time), **_ends("level", cost.level), **_ends("points", cost.points)}
+    measured = {"time": cost.time, "level": cost.level, "points": cost.points}
+    ratios = {column: end for name, found in measured.items() for column, end in interval_columns(name, found).items()}
     return {**_scenario(cost.scenario), "defence": cost.defence, **ratios, "filtered": cost.filtered}
 
 
 def _scenario(scenario: Scenario) -> dict[str, Any]:
     return {"problem": scenario.problem, "split": scenario.split, "delays": scenario.delays}
-
-
-def _ends(name: str, interval: Interval | None) -> dict[str, Any]:
-    ends = (None, None, None) if interval is None else (interval.mean, interval.low, interval.high)
-    return {f"{name}{end}": value for end, value in zip(("", "_low", "_high"), ends, strict=True)}
 
 
 def write_tables(results: StudyResults, rows: Sequence[Row], folder: Path) -> list[Path]:

@@ -1,6 +1,6 @@
 """Data: tables, generators, splits over clients, and how heterogeneous the clients really are."""
 
-from asyncfed.data.built_in import BreastCancer, Diabetes, Digits, Flights
+from asyncfed.data.built_in import BreastCancer, Diabetes, DigitImages, Digits, Flights
 from asyncfed.data.claimed_skew import ClaimedSkew, SkewAspect
 from asyncfed.data.clients import Clients
 from asyncfed.data.data_source import DEFAULT_CLIENTS, DataRequest, DataSource, PreparedData
@@ -51,6 +51,7 @@ __all__ = [
     "DataRequest",
     "DataSource",
     "Diabetes",
+    "DigitImages",
     "Digits",
     "Dtype",
     "Flights",

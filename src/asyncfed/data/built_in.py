@@ -16,11 +16,15 @@ from asyncfed.core.errors import ConfigError
 from asyncfed.core.record import Config
 from asyncfed.data.data_source import DataRequest, PreparedData
 from asyncfed.data.federated_summary import TableSchema
-from asyncfed.data.preparation import ColumnRoles, prepare_raw_table
+from asyncfed.data.preparation import ColumnRoles, prepare_raw_table, prepare_table
 from asyncfed.data.raw_table import Column, RawTable
+from asyncfed.data.table import Table, float_dtype
 from asyncfed.registry import register
 
 FLIGHT_FEATURES = ("dep_delay", "distance", "month", "weekday", "hour", "origin", "carrier", "dest")
+MOST_GREY = 16.0
+"""The darkest pixel of scikit-learn's digits."""
+
 ADVICE = 'pip install "asyncfed[data]"'
 
 
@@ -122,6 +126,29 @@ class Digits(Config, tag_field="kind", tag="digits"):
         raw, features = _of_scikit_learn("load_digits")
         schema = TableSchema("target", features, request.labels, positive=str(self.positive), classes=request.classes)
         return prepare_raw_table(raw, ColumnRoles(schema), request)
+
+
+@register("data")
+class DigitImages(Config, tag_field="kind", tag="digit_images"):
+    """1,797 handwritten digits as images: 64 grey values from 0 to 1, line by line, and the digit.
+
+    The split assigns rows. Unlike `Digits`, which are columns of a table, pixels that are the same in all images stay
+    where they are: for models that look at neighbours, such as `Convolutional`.
+    """
+
+    @property
+    def names_clients(self) -> bool:
+        """False: the split says which client owns which row."""
+        return False
+
+    def prepare(self, request: DataRequest) -> PreparedData:
+        """The clients with their rows."""
+        if request.labels:
+            raise ConfigError("The digit images have ten classes, but this problem has two. Use the data `digits`.")
+        raw, features = _of_scikit_learn("load_digits")
+        kind = float_dtype(request.dtype)
+        pixels = np.stack([raw[name].values for name in features], axis=1).astype(kind) / kind.type(MOST_GREY)
+        return prepare_table(Table(pixels, raw["target"].values.astype(kind), labels=False), request)
 
 
 @lru_cache(maxsize=1)

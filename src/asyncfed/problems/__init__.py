@@ -3,6 +3,7 @@
 from asyncfed.problems.linear import Linear, LinearModel
 from asyncfed.problems.protocol import ClientShard, Jobs, Problem, ProblemDescription, ShardedProblem
 from asyncfed.problems.pytorch.build_torch_problem import torch_problem
+from asyncfed.problems.pytorch.convolutional import Convolutional
 from asyncfed.problems.pytorch.perceptron import Perceptron
 from asyncfed.problems.pytorch.tensor_clients import TensorClients
 from asyncfed.problems.softmax import Softmax, SoftmaxModel
@@ -13,6 +14,7 @@ torch = torch_problem
 
 __all__ = [
     "ClientShard",
+    "Convolutional",
     "Jobs",
     "Linear",
     "LinearModel",

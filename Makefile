@@ -8,7 +8,7 @@ PIP := $(BIN)/pip --disable-pip-version-check -q install -c constraints.txt
 # Keep what Python compiles: the tests start some hundred interpreters.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo arena robustness audit-privacy test test-slow test-flower lint bench clean
+.PHONY: demo arena robustness communication audit-privacy test test-slow test-flower lint bench clean
 
 # What the demo needs and nothing else: no PyTorch, no Flower, none of the tools.
 $(DEMO_STAMP): pyproject.toml constraints.txt
@@ -35,6 +35,9 @@ robustness: $(STAMP)
 audit-privacy: $(STAMP)
 	$(BIN)/asyncfed privacy canaries --runs 5000 --confidence 0.99 $(AUDIT)
 	! $(BIN)/asyncfed privacy canaries --runs 1000 --confidence 0.99 --noise-fraction 0.5 --out-dir runs/canaries-halved $(AUDIT)
+
+communication: $(STAMP)
+	$(BIN)/asyncfed communication $(COMMUNICATION)
 
 test: $(STAMP)
 	$(BIN)/pytest -n 2 -m "not slow and not flower" $(PYTEST)

@@ -66,9 +66,14 @@ ROOMS = {
         *BOTTOM,
         *("kernels", "uplinks", "rules", "strategies", "privacy", "problems", "engine", "experiment", "runs"),
     },
+    "communication": {
+        *BOTTOM,
+        *("strategies", "uplinks", "problems", "data", "delays", "engine", "experiment", "runs", "analysis"),
+    },
     "report": {
         *BOTTOM,
         *("strategies", "store", "analysis", "certificates", "advice", "arena", "robustness", "privacy_audit"),
+        "communication",
     },
     "flower": {
         *BOTTOM,
@@ -124,6 +129,7 @@ ROOMS = {
             "arena",
             "robustness",
             "privacy_audit",
+            "communication",
             "api",
             "reproduce",
         ),
@@ -159,6 +165,7 @@ OUTSIDE = {
     "arena": {"numpy", "scipy"},
     "robustness": {"numpy"},
     "privacy_audit": {"numpy", "scipy"},
+    "communication": {"numpy"},
     "report": {
         *("numpy", "matplotlib", "rich", "pyarrow", "plotly"),
         *("prometheus_client", "tensorboardX", "mlflow"),

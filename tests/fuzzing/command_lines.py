@@ -10,7 +10,7 @@ import asyncfed as af
 STARTS_PROCESSES = {"live", "up"}
 """Commands that start processes are given an experiment, or a number of nodes, that cannot be."""
 
-TAKES_LONG = {"reproduce", "advise", "arena", "fairness", "robustness"}
+TAKES_LONG = {"reproduce", "advise", "arena", "fairness", "robustness", "communication"}
 """Commands whose smallest valid use takes more than a moment are given an option that does not exist."""
 
 

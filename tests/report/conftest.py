@@ -7,6 +7,10 @@ import numpy as np
 import pytest
 
 from asyncfed.analysis.comparison import Comparison, Outcome
+from asyncfed.communication.entry import Entry, EntryRequest, Trial
+from asyncfed.communication.measured_run import Point, RunOutcome
+from asyncfed.communication.study import StudyPlan, StudyResults
+from asyncfed.communication.summary import summarise
 from asyncfed.report.figures.figure_data import FigureData, Panel, Series
 
 
@@ -160,3 +164,26 @@ def made_verdicts():
             "reading": None,
         },
     ]
+
+
+def _run_to(target, cost, seed):
+    """A made-up run whose loss falls to the target, or to just above it, at this cost in bytes."""
+    points = tuple(
+        Point(0.01 * step * seed, step * cost * seed, step * 4000, 5 * step, max(target, 0.8**step), None)
+        for step in range(20)
+    )
+    verdict = "reached" if target <= 0.02 else "never"
+    return RunOutcome(verdict, "", points, points[-1].left)
+
+
+@pytest.fixture(scope="session")
+def communication_study():
+    """Made-up results of the communication study and their rows: two strategies, three codecs, two links and seeds."""
+    entries = []
+    for strategy in ("fedbuff", "afl"):
+        for codec, target, cost in (("none", 0.02, 20000), ("top_k", 0.05, 200), ("top_k_ef", 0.02, 400)):
+            request = EntryRequest("regression", strategy, codec, ("1_mbit", "10_mbit"), (1, 2))
+            runs = tuple(_run_to(target, cost, seed) for seed in request.seeds)
+            entries.append(Entry(request, (Trial(0.1, runs[0]),), 0.1, (runs, runs)))
+    results = StudyResults(StudyPlan(tuple(entry.request for entry in entries), False), tuple(entries), "0" * 64)
+    return results, summarise(results)

@@ -11,6 +11,7 @@ from rich.markup import escape
 from asyncfed.cli import (
     advise_commands,
     arena_commands,
+    communication_commands,
     delay_commands,
     journal_commands,
     list_commands,
@@ -61,6 +62,7 @@ for command in (
     advise_commands.advise,
     arena_commands.arena,
     robustness_commands.robustness,
+    communication_commands.communication,
     study_commands.reproduce,
     list_commands.presets,
     list_commands.card,

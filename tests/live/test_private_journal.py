@@ -15,6 +15,7 @@ from tests.live.test_kill import events_in, wait_for_events
 import asyncfed as af
 from asyncfed.core.random import draw_key, purpose_key
 from asyncfed.core.types import Budget, Work
+from asyncfed.live.checks import Limits
 from asyncfed.live.session import CheckpointPolicy
 from asyncfed.rules import Noised, Optimised
 from asyncfed.store.events import recorded_merges
@@ -111,6 +112,15 @@ def test_a_run_without_noise_holds_them_so_the_search_finds_what_there_is(live_r
     live = live_run(strategy=fedbuff(), budget=Budget(updates=15), checkpoints=CheckpointPolicy(seconds=seconds))
     assert any(merged for merged, _ in play_and_look(live))
     live.check_whole()
+
+
+def test_no_update_is_judged_by_what_others_sent(live_run):
+    """Whether one is merged would tell something about the others' norms, which no noise covers."""
+    strict = Limits(median_of=2, times_median=1e-9, small_norm=0.0)
+    private = live_run(strategy=fedbuff(NOISED), budget=Budget(updates=9), limits=strict)
+    play_and_look(private)
+    assert len(merged_tickets(private.journal)) == 9
+    assert private.journal.checkpoint()[0]["live"]["norms"] == []
 
 
 # ---- processes, and kill -9 ------------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from asyncfed.strategies import FedAsync, FedBuff, Ringmaster
 from asyncfed.strategies.bounded_staleness import BoundedStaleness
 from asyncfed.strategies.minimum_participation import MinimumParticipation
 from asyncfed.strategies.participation_caps import STUCK, ParticipationCaps
+from asyncfed.strategies.participation_weighted import ParticipationWeighted
 from asyncfed.strategies.samplers import Fair, ShuffledCycle, UniformAll, UniformIdle
 from asyncfed.testing import check_strategy
 
@@ -152,6 +153,15 @@ def test_clients_that_are_away_are_waited_for_but_not_for_ever():
     stop = server.wake(STUCK, 61.0)
     assert isinstance(stop[0], Stop)
     assert stop[0].reason.startswith("privacy budget spent")
+
+
+def test_a_strategy_that_counts_in_place_counts_every_merge_once():
+    inner = ParticipationWeighted(strategy=FedBuff(concurrency=4, buffer_size=2))
+    account = Account(ParticipationCaps(strategy=inner, num_clients=8, participations=3), 8)
+    account.run_out()
+    merged = sum(len(releases) for releases in account.took_part)
+    state = account.server.snapshot()["state"]["inner"]
+    assert sum(state["merges"]) == state["total_merges"] == merged > 8
 
 
 def test_so_many_releases_end_the_run():

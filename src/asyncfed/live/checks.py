@@ -32,7 +32,9 @@ class Limits(Config):
 
     Args:
         largest_norm: A change with a larger norm is refused; positive.
-        times_median: So is one whose norm exceeds this many times the median of the last accepted ones; positive.
+        times_median: So is one whose norm exceeds this many times the median of the last accepted ones; positive,
+            infinite not to compare at all. Private runs do not: whether one client's update is merged would depend on
+            what others sent, which no noise covers.
         small_norm: A norm below this is never compared with the median, for at the end of a run nearly all changes are
             nearly zero; 0 or positive.
         median_of: How many accepted norms the median is taken of; the comparison begins when half as many are known;
@@ -90,7 +92,9 @@ class RecentNorms:
         self._median = median(self._last) if self._last else 0.0
 
     def add(self, norm: float) -> None:
-        """Record the norm of an accepted change."""
+        """Record the norm of an accepted change, if it is to be compared with others."""
+        if self._limits.times_median == inf:
+            return
         self._last.append(norm)
         self._added += 1
         if self._added % 8 == 0 or len(self._last) < 16:  # a median that is a few results old is accurate enough

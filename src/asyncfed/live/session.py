@@ -33,6 +33,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from heapq import heapify, heappop, heappush
+from math import inf
 from pathlib import Path
 
 import numpy as np
@@ -40,7 +41,7 @@ import numpy as np
 from asyncfed.core.errors import JournalError, ProtocolError
 from asyncfed.core.pool import ClientPool
 from asyncfed.core.random import draw_key, purpose_key
-from asyncfed.core.record import UNSET, Config, Record, UnsetType
+from asyncfed.core.record import UNSET, Config, Record, UnsetType, replace
 from asyncfed.core.types import Dispatch, Report, Uplink, Work
 from asyncfed.engine.execution_setup import set_up
 from asyncfed.engine.plan import Checkpoint, Plan, most_drops
@@ -113,7 +114,6 @@ class LiveSession:
         self._dtype = problem.dtype
         self._train_key, self._uplink_key = purpose_key(plan.seed, "train"), purpose_key(plan.seed, "uplink")
         self._deadline = plan.budget.elapsed
-        self._records = TicketRecords(self._limits)
         self._unsent: list[Dispatch] = []
         self._cancelled: list[Dispatch] = []
         self._timers: list[tuple[float, int]] = []  # a heap: when, and the number
@@ -131,6 +131,8 @@ class LiveSession:
         self._is_private = rule is not None and rule.rule.draws_noise
         if self._is_private:
             journal.erase_what_is_deleted()
+            self._limits = replace(self._limits, times_median=inf)
+        self._records = TicketRecords(self._limits)
         self._saved_version = self._execution.version
         self.max_result_bytes = 0
         """How long the body of a result may be, whichever ticket it is for."""

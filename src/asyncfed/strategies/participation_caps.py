@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from copy import deepcopy
 from functools import partial
 from math import inf
 from typing import Any, Literal, TypeAlias, cast
@@ -16,8 +17,8 @@ from asyncfed.strategies.dispatch import Dispatching
 from asyncfed.strategies.protocol import Strategy, View, WakingStrategy
 from asyncfed.strategies.wrapping import Wrapper
 
-Decision: TypeAlias = Callable[[View], tuple[Any, Sequence[Action]]]
-"""A hook of the wrapped strategy, to be asked with a view."""
+Decision: TypeAlias = Callable[[Any, View], tuple[Any, Sequence[Action]]]
+"""A hook of the wrapped strategy, to be asked with its state and a view."""
 
 STUCK = 1_000_003
 """The number of the timer after which nobody is waited for any more."""
@@ -160,31 +161,31 @@ must differ: 8 clients are needed and there are 6. Make buffer_size or separatio
 
     def start(self, view: View) -> tuple[CapsState, Sequence[Action]]:
         """The wrapped strategy's start."""
-        return self._decide(CapsState(None), view, self.strategy.start)
+        return self._decide(CapsState(None), view, lambda inner, seen: self.strategy.start(seen))
 
     def on_update(self, state: CapsState, update: Update, view: View) -> tuple[CapsState, Sequence[Action]]:
         """The wrapped strategy's; its client waits until the update is merged or dropped."""
         if self.counts == "merges":
             state = replace(state, held=(*state.held, (update.report.ticket, update.report.client)))
-        return self._decide(state, view, lambda seen: self.strategy.on_update(state.inner, update, seen))
+        return self._decide(state, view, lambda inner, seen: self.strategy.on_update(inner, update, seen))
 
     def on_lost(self, state: CapsState, dispatch: Dispatch, view: View) -> tuple[CapsState, Sequence[Action]]:
         """The wrapped strategy's."""
-        return self._decide(state, view, lambda seen: self.strategy.on_lost(state.inner, dispatch, seen))
+        return self._decide(state, view, lambda inner, seen: self.strategy.on_lost(inner, dispatch, seen))
 
     def on_join(self, state: CapsState, client: int, view: View) -> tuple[CapsState, Sequence[Action]]:
         """The wrapped strategy's."""
-        return self._decide(state, view, lambda seen: self.strategy.on_join(state.inner, client, seen))
+        return self._decide(state, view, lambda inner, seen: self.strategy.on_join(inner, client, seen))
 
     def on_leave(self, state: CapsState, client: int, view: View) -> tuple[CapsState, Sequence[Action]]:
         """The wrapped strategy's; the client's tickets are lost next, so nothing is over yet."""
-        return self._decide(state, view, lambda seen: self.strategy.on_leave(state.inner, client, seen))
+        return self._decide(state, view, lambda inner, seen: self.strategy.on_leave(inner, client, seen))
 
     def on_wake(self, state: CapsState, number: int, now: float, view: View) -> tuple[CapsState, Sequence[Action]]:
         """The wrapped strategy's, or the end of waiting for clients that are away."""
         if number != STUCK:
             waking, state = cast(WakingStrategy, self.strategy), replace(state, timers=state.timers - 1)
-            return self._decide(state, view, lambda seen: waking.on_wake(state.inner, number, now, seen))
+            return self._decide(state, view, lambda inner, seen: waking.on_wake(inner, number, now, seen))
         state = replace(state, waits=False)
         if self._goes_on(state, view, ()):
             return state, ()
@@ -208,14 +209,14 @@ must differ: 8 clients are needed and there are 6. Make buffer_size or separatio
         """What the wrapped strategy decides for those who may take part.
 
         What it merges lets others take part again, whom it is to see when it draws: it is then asked again. It decides
-        by what it is given alone, so that asking changes nothing.
+        by what it is given alone, but may change its state in place: it is first given a copy.
         """
         word = view.rng.word
-        inner, actions = ask(self._seen(state, view))
+        inner, actions = ask(deepcopy(state.inner), self._seen(state, view))
         after = self._after(replace(state, inner=inner), actions, view)
         if after.releases > state.releases and self.counts == "merges":
             view.rng.word = word
-            inner, again = ask(self._seen(after, view))
+            inner, again = ask(deepcopy(state.inner), self._seen(after, view))
             if _merges(again) == _merges(actions):
                 actions, after = again, self._after(replace(state, inner=inner), again, view)
         self._check_tickets(after, actions, view)

@@ -35,7 +35,7 @@ def fault(params=None, limits=None, norms=None, dispatch=PLAIN, arrays=None, **c
     if wrong is not None:
         return wrong
     try:
-        model = read_model(dispatch, arrays or {"model": START + 1.0 if params is None else params}, START)
+        model = read_model(dispatch, arrays or {"model": START + 1.0 if params is None else params}, START, {})[0]
     except ValueError as error:
         return str(error)
     return find_fault_in_change(model, START, norms or RecentNorms(limits))
@@ -80,7 +80,7 @@ def test_each_fault_is_named(changes, words):
 def test_a_message_is_decoded_and_added_to_the_start():
     assert fault(dispatch=REMEMBERING, memory=5, arrays=MESSAGE) is None
     assert fault(dispatch=REMEMBERING, memory=-1, arrays=MESSAGE) is None
-    assert read_model(REMEMBERING, MESSAGE, START).tolist() == [1.0, 1.0, 1.0, 3.0]
+    assert read_model(REMEMBERING, MESSAGE, START, {})[0].tolist() == [1.0, 1.0, 1.0, 3.0]
 
 
 @pytest.mark.parametrize(

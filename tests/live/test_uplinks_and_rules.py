@@ -20,6 +20,7 @@ from asyncfed.uplinks.client_memory import ClientMemory
 
 BASE = {"epochs": 1, "batch_size": 4, "learning_rate": 0.01}
 SPARSE = Work(**BASE, uplink=(ErrorFeedback(codec=TopK(fraction=0.2)),))
+MIRRORED = Work(**BASE, uplink=(uplinks.EF21(codec=TopK(fraction=0.2)),))
 SILENT = Work(**BASE, uplink=(uplinks.SendIf(codec=TopK(fraction=0.5), threshold=1.5, at_most=3),))
 
 
@@ -32,6 +33,8 @@ STRATEGIES = {
     "top k": fedbuff(Work(**BASE, uplink=(TopK(fraction=0.2),))),
     "unknown size": fedbuff(Work(**BASE, uplink=(SendIf(),))),
     "two uplinks": fedbuff(Work(**BASE, uplink=(ErrorFeedback(codec=TopK(fraction=0.5)), SendIf()))),
+    "ef21": ACE(concurrency=3, work=MIRRORED),
+    "own start, ef21": PublishedScripts(cohort_size=2, work=Work(**BASE, start="own", uplink=MIRRORED.uplink)),
     "send if": fedbuff(SILENT),
     "mixing, send if": FedAsync(concurrency=2, work=SILENT),
     "own start, send if": PublishedScripts(cohort_size=2, work=Work(**BASE, start="own", uplink=SILENT.uplink)),
@@ -291,7 +294,7 @@ def test_a_cancelled_ticket_is_closed_its_client_gets_another_and_a_late_answer_
 @given(
     steps=STEPS,
     name=st.sampled_from(
-        ["error feedback", "send if", "correction and uplink", "noise", "own start", "timers and cancels"]
+        ["error feedback", "send if", "ef21", "correction and uplink", "noise", "own start", "timers and cancels"]
     ),
     seed=st.integers(0, 100),
     seconds=st.sampled_from([0.0, 3.0, 1e9]),

@@ -31,7 +31,7 @@ def test_without_noise_it_clips():
 
 def test_what_follows_sees_the_noised_change_only():
     change, uplinks = np.zeros(100), (NOISE, TopK(fraction=0.05))
-    sent = decode_message(uplinks, encode_change(uplinks, {}, change, 3, np.zeros(100))[0], 100, change.dtype)
+    sent, _ = decode_message(uplinks, encode_change(uplinks, {}, change, 3, np.zeros(100))[0], 100, change.dtype)
     assert np.count_nonzero(sent) == 5
 
 

@@ -25,9 +25,11 @@ class Uplink(Protocol):
 
     `remembers` says whether there is a memory. A client whose `encode` answers with None says so in a byte; its ticket
     is skipped: nothing is merged, and the memory counts. An uplink whose class says `needs_start = True` is also given
-    the model that the training began with, `encode(memory, change, key, start)`. All randomness of `encode` comes from
-    `key`. Neither `memory` nor `change` may be changed in place. Messages come from outside: `decode` raises ValueError
-    for one that is impossible.
+    the model that the training began with: `encode(memory, change, key, start)`. Of one whose class says `mirrored =
+    True` the server keeps a copy of each client's memory, moved by messages alone: `decode(message, num_params, dtype,
+    memory)` answers with the change and the memory after it. All randomness of `encode` comes from `key`. Neither
+    `memory` nor `change` may be changed in place. Messages come from outside: `decode` raises ValueError for one that
+    is impossible.
     """
 
     @property

@@ -142,7 +142,7 @@ class Execution:
         """
         dispatch, vectors = self.dispatches[ticket], self.vectors
         outputs = self.server.skip(ticket, duration)
-        vectors.accept_memory(ticket)
+        vectors.accept_memory(dispatch)
         if dispatch.work.start == "own":  # what it trained is in the memory of its uplinks, until it is sent
             vectors.own[dispatch.client] = vectors.starts[ticket]
         detail = None if memory is None or memory == dispatch.memory else self._intern({"memory": memory})
@@ -355,7 +355,7 @@ class Execution:
         dispatch = self.dispatches.get(report.ticket)
         if dispatch is None:
             return report  # the server will refuse it
-        self.vectors.accept_memory(report.ticket)
+        self.vectors.accept_memory(dispatch)
         if report.memory == dispatch.memory:
             report = replace(report, memory=None)  # only what is not as it should be is written down
         if self.rule is not None:

@@ -82,7 +82,11 @@ def replay(
         uplinks, start = dispatch.work.uplink, vectors.starts[ticket]
         message = released(ticket) if uplinks is not UNSET and draws_noise(uplinks) else None
         if uplinks is not UNSET and message is not None:
-            vectors.trained[ticket] = start + decode_message(uplinks, message, start.size, start.dtype)
+            mirror = vectors.mirror(dispatch, memory)
+            change, mirror = decode_message(uplinks, message, start.size, start.dtype, mirror)
+            vectors.trained[ticket] = start + change
+            if mirror:
+                vectors.new_mirrors[ticket] = mirror
         elif ticket not in vectors.trained:
             if ticket in training.pending:
                 training.train_all()

@@ -112,9 +112,13 @@ class LateTraining:
         message, after = encode_change(uplinks, kept, model - start, draw_key(self._uplink_key, client, ticket), start)
         if message is None:
             vectors.skipped.add(ticket)
-        vectors.trained[ticket] = start + decode_message(uplinks, message, start.size, start.dtype)
+        mirror = vectors.mirror(dispatch, dispatch.memory)
+        change, mirror = decode_message(uplinks, message, start.size, start.dtype, mirror)
+        vectors.trained[ticket] = start + change
         if dispatch.memory is not None:
             vectors.new_memories[ticket] = after
+        if mirror:
+            vectors.new_mirrors[ticket] = mirror
         if declared_size(uplinks, start.size, start.itemsize) is None:
             self.measured.setdefault(ticket, {})["bytes"] = float(message_size(message))
 

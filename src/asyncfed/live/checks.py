@@ -158,10 +158,13 @@ def find_fault(
     )
 
 
-def read_model(dispatch: Dispatch, arrays: Arrays, start: np.ndarray) -> np.ndarray | None:
+def read_model(
+    dispatch: Dispatch, arrays: Arrays, start: np.ndarray, mirror: Arrays
+) -> tuple[np.ndarray | None, Arrays]:
     """The model that a client trained, as far as the server knows: with uplinks, `start` plus its decoded message.
 
-    None if it says that nothing was worth sending, which only uplinks do whose messages differ in size.
+    None if it says that nothing was worth sending, which only uplinks do whose messages differ in size. And `mirror`,
+    what the server keeps of the client's memory, after the message.
 
     Raises:
         ValueError: what it sent is impossible; the text says why.
@@ -170,20 +173,20 @@ def read_model(dispatch: Dispatch, arrays: Arrays, start: np.ndarray) -> np.ndar
     if uplinks is UNSET:
         if arrays.keys() != {MODEL}:
             raise ValueError(f"it sent {_names(arrays)} where a model is due")
-        return _check_shape(arrays[MODEL], start)
+        return _check_shape(arrays[MODEL], start), mirror
     declared = declared_size(uplinks, start.size, start.itemsize)
     if declared is None and not arrays:
-        return None
+        return None, mirror
     sent = message_size(arrays) if arrays else 0
     if declared is not None and sent != declared:
         raise ValueError(f"its message has {sent} bytes; {declared} are due")
     try:
-        change = decode_message(uplinks, arrays, start.size, start.dtype)
+        change, after = decode_message(uplinks, arrays, start.size, start.dtype, mirror)
     except Exception as error:  # whatever a decoder makes of bytes from outside, the server goes on
         raise ValueError(f"its message cannot be decoded: {str(error) or type(error).__name__}"[:200]) from error
     with np.errstate(over="ignore", invalid="ignore"):
         model: np.ndarray = start + change
-    return model
+    return model, after
 
 
 def find_fault_in_change(model: np.ndarray, start: np.ndarray, norms: RecentNorms) -> str | None:

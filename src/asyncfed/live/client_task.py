@@ -137,5 +137,7 @@ def _encode(task: Task, start: np.ndarray, trained: np.ndarray, kept: Arrays) ->
     before = kept if task.memory is not UNSET else init_memory(uplinks, start.size, start.dtype)
     message, after = encode_change(uplinks, before, trained - start, key, start, draw_noise_key)
     if task.work.start == "own":  # the model that the server knows of
-        after[OWN_MODEL] = start + decode_message(uplinks, message, start.size, start.dtype)
+        last = f"{len(uplinks) - 1}/"
+        mirror = {name.removeprefix(last): array for name, array in before.items() if name.startswith(last)}
+        after[OWN_MODEL] = start + decode_message(uplinks, message, start.size, start.dtype, mirror)[0]
     return message, after

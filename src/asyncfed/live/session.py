@@ -244,7 +244,10 @@ class LiveSession:
         message = self._journal.message(ticket) if message is None else message
         model: np.ndarray | None
         if message is not None:
-            model = read_model(dispatch, message, vectors.starts[ticket])
+            mirror = vectors.mirror(dispatch, memory)
+            model, mirror = read_model(dispatch, message, vectors.starts[ticket], mirror)
+            if mirror:
+                vectors.new_mirrors[ticket] = mirror
         elif noised:
             raise LookupError(f"the message of ticket {ticket} is missing")
         else:  # with uplinks: files of version 3 hold the model that a message had led to
@@ -299,7 +302,7 @@ class LiveSession:
             memory = None if isinstance(result.memory, UnsetType) else result.memory
             start = self._execution.start_of(dispatch, memory)
             try:
-                model = read_model(dispatch, arrays, start)
+                model, mirror = read_model(dispatch, arrays, start, self._execution.vectors.mirror(dispatch, memory))
             except ValueError as error:
                 fault = str(error)
             else:
@@ -307,6 +310,8 @@ class LiveSession:
         if fault is not None:
             return self._refuse(ticket, client, fault, is_fault=True, loses=True)
         self._execution.vectors.starts[ticket] = start
+        if mirror:
+            self._execution.vectors.new_mirrors[ticket] = mirror
         if model is None:
             self._skip(dispatch, memory)
         else:

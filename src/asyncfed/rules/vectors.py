@@ -12,10 +12,14 @@ from asyncfed.core.errors import StrategyError, did_you_mean
 from asyncfed.core.types import Combine, Dispatch, Merge
 from asyncfed.rules.latest_average import LatestAverage
 from asyncfed.rules.protocol import Arrays, Combiner
+from asyncfed.uplinks.chain import init_mirror
 from asyncfed.uplinks.client_memory import ClientMemory
 
 KEPT, NEW = "client_memory/", "new_memory/"
 """How the names of arrays in a checkpoint begin: what clients remember, and what they will once it is accepted."""
+
+MIRROR, NEW_MIRROR = "mirror/", "new_mirror/"
+"""The same, of what the server keeps of it."""
 
 COMBINERS: dict[str, Combiner] = {rule.name: rule for rule in [LatestAverage()]}
 
@@ -25,7 +29,8 @@ class Vectors:
 
     `starts`, `trained` and `client_of` are by ticket: the model that it starts from, the model that it arrived at, and
     whose it is. `own` holds each client's own model where the work wants it (`start = "own"`). `memories` is what each
-    client remembers, and `new_memories`, by ticket, what it will remember if its update is accepted. `skipped` are
+    client remembers, and `new_memories`, by ticket, what it will remember if its update is accepted; `mirrors` and
+    `new_mirrors` are what the server keeps of that, where an uplink is mirrored. `skipped` are
     tickets that are out, trained, and whose clients found nothing worth sending.
 
     Args:
@@ -43,6 +48,8 @@ class Vectors:
         self.client_of: dict[int, int] = {}
         self.memories: dict[int, ClientMemory] = {}
         self.new_memories: dict[int, Arrays] = {}
+        self.mirrors: dict[int, ClientMemory] = {}
+        self.new_mirrors: dict[int, Arrays] = {}
         self.skipped: set[int] = set()
         self._combiner_memories: dict[str, object] = {}
 
@@ -58,14 +65,30 @@ class Vectors:
         del self.starts[ticket], self.client_of[ticket]
         self.trained.pop(ticket, None)
         self.skipped.discard(ticket)
-        if self.new_memories:
+        if self.new_memories or self.new_mirrors:
             self.new_memories.pop(ticket, None)
+            self.new_mirrors.pop(ticket, None)
 
-    def accept_memory(self, ticket: int) -> None:
-        """This ticket was answered: what its client remembers from it may be used by its next ticket."""
-        memory = self.new_memories.pop(ticket, None)
+    def mirror(self, dispatch: Dispatch, memory: int | None) -> Arrays:
+        """What the server keeps of the memory that this ticket's client used, which is that of ticket `memory`."""
+        first = init_mirror(dispatch.work.uplink, self.params.size, self.params.dtype)
+        if not first or memory is None or memory < 0:
+            return first
+        return self.mirrors[dispatch.client].of_ticket[memory]
+
+    def accept_memory(self, dispatch: Dispatch) -> None:
+        """This ticket was answered: what its client remembers from it may be used by its next ticket.
+
+        The server keeps what it had before, too, in case that it drops the update.
+        """
+        ticket, client = dispatch.ticket, dispatch.client
+        memory, mirror = self.new_memories.pop(ticket, None), self.new_mirrors.pop(ticket, None)
         if memory is not None:
-            self.memories.setdefault(self.client_of[ticket], ClientMemory()).store(ticket, memory)
+            self.memories.setdefault(client, ClientMemory()).store(ticket, memory)
+        if mirror is not None and dispatch.memory is not None:
+            kept = self.mirrors.setdefault(client, ClientMemory())
+            kept.keep(dispatch.memory)
+            kept.store(ticket, mirror)
 
     def merge(self, merge: Merge) -> None:
         """`x <- keep * x + sum_i weight_i * payload_i`, or what the named rule makes of it; summed in ticket order."""
@@ -119,11 +142,13 @@ class Vectors:
         arrays["own"] = _stack(list(self.own.values()), self.params)
         if self.skipped:
             arrays["skipped_tickets"] = np.array(sorted(self.skipped), np.int64)
-        for ticket, kept in self.new_memories.items():
-            arrays |= {f"{NEW}{ticket}/{name}": array for name, array in kept.items()}
-        for client, remembered in self.memories.items():
-            for ticket, kept in remembered.of_ticket.items():
-                arrays |= {f"{KEPT}{client}/{ticket}/{name}": array for name, array in kept.items()}
+        for prefix, new in ((NEW, self.new_memories), (NEW_MIRROR, self.new_mirrors)):
+            for ticket, kept in new.items():
+                arrays |= {f"{prefix}{ticket}/{name}": array for name, array in kept.items()}
+        for prefix, memories in ((KEPT, self.memories), (MIRROR, self.mirrors)):
+            for client, remembered in memories.items():
+                for ticket, kept in remembered.of_ticket.items():
+                    arrays |= {f"{prefix}{client}/{ticket}/{name}": array for name, array in kept.items()}
         for name, memory in self._combiner_memories.items():
             for key, value in COMBINERS[name].dump(memory).items():
                 arrays[f"memory/{name}/{key}"] = value
@@ -141,14 +166,15 @@ class Vectors:
         vectors.trained = dict(zip(arrays["trained_tickets"].tolist(), arrays["trained"], strict=True))
         vectors.own = dict(zip(arrays["own_clients"].tolist(), arrays["own"], strict=True))
         vectors.skipped = set(arrays["skipped_tickets"].tolist()) if "skipped_tickets" in arrays else set()
-        for name, array in arrays.items():
-            if name.startswith(NEW):
-                ticket, part = name.removeprefix(NEW).split("/", 1)
-                vectors.new_memories.setdefault(int(ticket), {})[part] = array
-            elif name.startswith(KEPT):
-                client, ticket, part = name.removeprefix(KEPT).split("/", 2)
-                remembered = vectors.memories.setdefault(int(client), ClientMemory())
-                remembered.of_ticket.setdefault(int(ticket), {})[part] = array
+        for prefix, new in ((NEW, vectors.new_memories), (NEW_MIRROR, vectors.new_mirrors)):
+            for name in [name for name in arrays if name.startswith(prefix)]:
+                ticket, part = name.removeprefix(prefix).split("/", 1)
+                new.setdefault(int(ticket), {})[part] = arrays[name]
+        for prefix, memories in ((KEPT, vectors.memories), (MIRROR, vectors.mirrors)):
+            for name in [name for name in arrays if name.startswith(prefix)]:
+                client, ticket, part = name.removeprefix(prefix).split("/", 2)
+                remembered = memories.setdefault(int(client), ClientMemory())
+                remembered.of_ticket.setdefault(int(ticket), {})[part] = arrays[name]
         for name, rule in COMBINERS.items():
             prefix = f"memory/{name}/"
             kept = {key.removeprefix(prefix): value for key, value in arrays.items() if key.startswith(prefix)}

@@ -20,7 +20,7 @@ from asyncfed.testing.array_check import (
 )
 from asyncfed.testing.codec_check import check_constants
 from asyncfed.testing.value_check import blame, check_part
-from asyncfed.uplinks.chain import encode_one, message_size
+from asyncfed.uplinks.chain import decode_one, encode_one, message_size
 from asyncfed.uplinks.codec import Codec
 
 SIZES = (1, 2, 17, 400)
@@ -36,7 +36,8 @@ def check_uplink(uplink: Uplink, seed: int = 0, sizes: Sequence[int] = SIZES) ->
     It must be a frozen, registered value; leave memory, change and message alone; encode and decode the same to the
     same, to the last bit, also from a memory that went through a checkpoint; decode to the shape and type of the
     change; declare its true size; and have a memory if and only if it `remembers`. What it calls `residual` must be
-    what it has not sent so far: all that was sent plus the residual is the sum of all changes. Messages that are
+    what it has not sent so far: all that was sent plus the residual is the sum of all changes. A memory that is
+    `mirrored` must be the same at client and server, to the bit, after every message. Messages that are
     impossible must be refused with ValueError and nothing else. If it answers `contraction` and `variance`, messages
     drawn with many keys must not contradict them: neither how far they are from the change, nor that their mean is the
     change (`asyncfed.uplinks.codec.Codec`).
@@ -72,20 +73,20 @@ def _check_messages(uplink: Uplink, copy: Uplink, size: int, dtype: np.dtype[Any
     for number, change in enumerate(_changes(size, dtype, Stream(key))):
         message, after = _encode(uplink, copy, memory, change, draw_key(key, 0, number))
         assert sorted(after) == names, f"encode leaves a memory of {sorted(after)}; init made one of {names}."
-        memory, wanted = after, wanted + change
+        before, memory, wanted = memory, after, wanted + change
         declared = uplink.size(size, dtype.itemsize)
         if message is None:
             assert declared is None, f"nothing is sent where size says {declared} bytes; size must say None."
             continue
         true = message_size(message)
         assert declared in (None, true), f"a message has {true} bytes; size says {declared}."
-        decoded = _decode(uplink, copy, message, change)
+        decoded = _decode(uplink, copy, message, change, before, after)
         sent = sent + decoded
         is_exact &= _sums_are_exact(decoded) and _sums_are_exact(memory.get("residual", decoded))
         largest = max(largest, float(np.abs(decoded).max()), float(np.abs(memory.get("residual", decoded)).max()))
         for what, impossible in _impossible(message):
-            _expect_refusal(uplink, impossible, change, what, must=declared is not None or "lacks" in what)
-        _check_nan(uplink, message, change)
+            _expect_refusal(uplink, impossible, change, before, what, must=declared is not None or "lacks" in what)
+        _check_nan(uplink, message, change, before)
     if "residual" in memory:
         apart = float(np.abs(sent + memory["residual"] - wanted).max())
         largest = max(largest, float(np.abs(wanted).max()))
@@ -121,11 +122,15 @@ def _encode(uplink: Uplink, copy: Uplink, memory: Arrays, change: np.ndarray, ke
     return message, after
 
 
-def _decode(uplink: Uplink, copy: Uplink, message: Arrays, change: np.ndarray) -> np.ndarray:
-    with left_alone(message, "decode"):
-        decoded: np.ndarray = uplink.decode(message, change.size, change.dtype)
+def _decode(
+    uplink: Uplink, copy: Uplink, message: Arrays, change: np.ndarray, before: Arrays, after: Arrays
+) -> np.ndarray:
+    with left_alone({**message, **{f"{name} before": array for name, array in before.items()}}, "decode"):
+        decoded, mirror = decode_one(uplink, message, change.size, change.dtype, before)
     expect_vector(decoded, change.shape, change.dtype, "what decode gives")
-    again = copy.decode(copy_arrays(message), change.size, change.dtype)
+    if getattr(uplink, "mirrored", False):
+        assert bits_of(mirror) == bits_of(after), "after a message the memories of client and server differ."
+    again, _ = decode_one(copy, copy_arrays(message), change.size, change.dtype, copy_arrays(before))
     assert decoded.tobytes() == again.tobytes(), "decode gives another change for the same message."
     return decoded
 
@@ -148,10 +153,10 @@ def _impossible(message: Arrays) -> Iterator[tuple[str, Arrays]]:
                 yield what, {**message, name: changed}
 
 
-def _expect_refusal(uplink: Uplink, message: Arrays, change: np.ndarray, what: str, must: bool) -> None:
+def _expect_refusal(uplink: Uplink, message: Arrays, change: np.ndarray, before: Arrays, what: str, must: bool) -> None:
     """ValueError; where the size of messages is not fixed, a shorter or longer one may be a sound one too."""
     try:
-        decoded = uplink.decode(message, change.size, change.dtype)
+        decoded, _ = decode_one(uplink, message, change.size, change.dtype, before)
     except ValueError:
         return
     except Exception as problem:
@@ -163,14 +168,14 @@ def _expect_refusal(uplink: Uplink, message: Arrays, change: np.ndarray, what: s
     expect_vector(decoded, change.shape, change.dtype, f"what decode gives for a message {what}")
 
 
-def _check_nan(uplink: Uplink, message: Arrays, change: np.ndarray) -> None:
+def _check_nan(uplink: Uplink, message: Arrays, change: np.ndarray, before: Arrays) -> None:
     """A NaN is refused, or shows in the change, so that whoever checks all changes finds it."""
     for name, array in message.items():
         if array.dtype.kind == "f" and array.size:
             bad = array.copy()
             bad.flat[0] = np.nan
             try:
-                decoded = uplink.decode({**message, name: bad}, change.size, change.dtype)
+                decoded, _ = decode_one(uplink, {**message, name: bad}, change.size, change.dtype, before)
             except ValueError:
                 continue
             assert not np.isfinite(decoded).all(), f'decode makes a finite change of a message with NaN in "{name}".'

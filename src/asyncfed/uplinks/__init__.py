@@ -4,6 +4,7 @@ from asyncfed.core.types import Uplink
 from asyncfed.uplinks.cast import Cast
 from asyncfed.uplinks.clip import Clip
 from asyncfed.uplinks.codec import Codec
+from asyncfed.uplinks.ef21 import EF21
 from asyncfed.uplinks.error_feedback import ErrorFeedback
 from asyncfed.uplinks.local_noise import LocalNoise
 from asyncfed.uplinks.low_rank import LowRank
@@ -16,6 +17,7 @@ from asyncfed.uplinks.whole import Whole
 from asyncfed.uplinks.zstandard import Zstandard
 
 __all__ = [
+    "EF21",
     "QSGD",
     "Cast",
     "Clip",

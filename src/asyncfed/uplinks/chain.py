@@ -13,6 +13,7 @@ import numpy as np
 
 from asyncfed.core.errors import ConfigError
 from asyncfed.core.random import draw_key
+from asyncfed.core.record import UnsetType
 from asyncfed.core.types import Uplink
 from asyncfed.registry import declare_part
 from asyncfed.uplinks.noise import adds_noise
@@ -20,6 +21,8 @@ from asyncfed.uplinks.noise import adds_noise
 declare_part("uplink", Uplink)
 
 Arrays: TypeAlias = dict[str, np.ndarray]
+
+NOTHING: Arrays = {}
 
 SKIPPED_BYTES = 1
 """What a client sends that has nothing worth sending."""
@@ -69,15 +72,15 @@ def encode_change(
         noise_key: draws another key for each uplink that adds noise of the client's own: in live runs, where the server
             knows `key`.
     """
-    after, message = dict(memory), None
+    after, message, own = dict(memory), None, NOTHING
     for position, uplink in enumerate(uplinks):
         if message is not None:
-            change = uplinks[position - 1].decode(message, change.size, change.dtype)
+            change, _ = decode_one(uplinks[position - 1], message, change.size, change.dtype, own)
         prefix = f"{position}/"
         own = {name.removeprefix(prefix): array for name, array in memory.items() if name.startswith(prefix)}
         own_key = draw_key(key, position, 0) if noise_key is None or not adds_noise(uplink) else noise_key()
-        message, own = encode_one(uplink, own, change, own_key, start)
-        after.update({prefix + name: array for name, array in own.items()})
+        message, own_after = encode_one(uplink, own, change, own_key, start)
+        after.update({prefix + name: array for name, array in own_after.items()})
         if message is None:
             break
     return message or None, after
@@ -93,18 +96,55 @@ def encode_one(
     return message, after
 
 
+def decode_one(
+    uplink: Uplink, message: Arrays, num_params: int, dtype: np.dtype[Any], memory: Arrays
+) -> tuple[np.ndarray, Arrays]:
+    """`decode` of one uplink, and the memory after it, if its class says that it is `mirrored`; else none."""
+    decode: Any = uplink.decode
+    if getattr(uplink, "mirrored", False):
+        change, after = decode(message, num_params, dtype, memory)
+        return change, after
+    return decode(message, num_params, dtype), NOTHING
+
+
+def init_mirror(uplinks: Sequence[Uplink] | UnsetType, num_params: int, dtype: np.dtype[Any]) -> Arrays:
+    """What the server keeps of the memory of a client that has done nothing yet; empty if it keeps nothing.
+
+    Only the last uplink's messages reach the server, so it keeps the memory of that one, if it is mirrored.
+    """
+    if isinstance(uplinks, UnsetType) or not getattr(uplinks[-1], "mirrored", False):
+        return NOTHING
+    return uplinks[-1].init(num_params, dtype)
+
+
 def decode_message(
-    uplinks: Sequence[Uplink], message: Arrays | None, num_params: int, dtype: np.dtype[Any]
-) -> np.ndarray:
-    """The change that the server sees: zero if nothing was sent. Raises ValueError for an impossible message."""
+    uplinks: Sequence[Uplink],
+    message: Arrays | None,
+    num_params: int,
+    dtype: np.dtype[Any],
+    mirror: Arrays = NOTHING,
+) -> tuple[np.ndarray, Arrays]:
+    """The change that the server sees, zero if nothing was sent, and what it keeps of the client's memory after it.
+
+    Args:
+        uplinks: one or more.
+        message: what was sent; None if nothing was.
+        num_params: entries of the change.
+        dtype: their type.
+        mirror: what the server keeps of the memory that the client used.
+
+    Raises:
+        ValueError: the message is impossible.
+    """
     if message is None:
-        return np.zeros(num_params, dtype)
-    change = np.asarray(uplinks[-1].decode(message, num_params, dtype))
+        return np.zeros(num_params, dtype), mirror
+    decoded, after = decode_one(uplinks[-1], message, num_params, dtype, mirror)
+    change = np.asarray(decoded)
     if change.shape != (num_params,) or change.dtype != dtype:
         raise ValueError(
             f"it decodes to {change.dtype} numbers of shape {change.shape}; {(num_params,)} of {dtype} are due"
         )
-    return change
+    return change, after
 
 
 def take(message: Arrays, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray:

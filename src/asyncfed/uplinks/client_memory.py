@@ -17,9 +17,13 @@ class ClientMemory:
 
     def recall(self, ticket: int, first: Arrays) -> tuple[Arrays, int]:
         """The memory after this ticket, and its number; if there is none, `first` and -1. All others are forgotten."""
+        self.keep(ticket)
         memory = self.of_ticket.get(ticket)
-        self.of_ticket = {} if memory is None else {ticket: memory}
         return (first, -1) if memory is None else (memory, ticket)
+
+    def keep(self, ticket: int) -> None:
+        """Forget all but the memory after this ticket."""
+        self.of_ticket = {ticket: self.of_ticket[ticket]} if ticket in self.of_ticket else {}
 
     def store(self, ticket: int, memory: Arrays) -> None:
         """The memory after this ticket's training."""

@@ -12,7 +12,7 @@ from asyncfed.flower.node_program import load_problem, make_client_app
 from asyncfed.flower.server_program import make_server_app, run_on_grid
 from asyncfed.flower.settings import FlowerSettings
 from asyncfed.strategies import FedBuff
-from asyncfed.uplinks import ErrorFeedback, TopK
+from asyncfed.uplinks import ErrorFeedback, LowRank, TopK
 
 
 def images(client, node=None):
@@ -32,9 +32,9 @@ def build():
     return lambda rows: af.problems.torch_problem(network, "cross_entropy", rows)
 
 
-@pytest.fixture
-def learning(experiment):
-    work = Work(epochs=2, batch_size=4, learning_rate=0.1, uplink=(ErrorFeedback(codec=TopK(fraction=0.3)),))
+@pytest.fixture(params=[TopK(fraction=0.3), LowRank(rank=1)], ids=["top_k", "low_rank"])
+def learning(experiment, request):
+    work = Work(epochs=2, batch_size=4, learning_rate=0.1, uplink=(ErrorFeedback(codec=request.param),))
     strategy = FedBuff(concurrency=3, buffer_size=3, work=work)
     return af.replace(experiment, strategy=strategy, budget=Budget(rounds=25), dtype="float32")
 

@@ -10,16 +10,20 @@ from asyncfed.core.types import Budget, Work
 from asyncfed.flower.node_memory import load_memory, save_memory
 from asyncfed.runs.progress import seal
 from asyncfed.strategies import FedBuff, PublishedScripts
-from asyncfed.uplinks import ErrorFeedback, TopK
+from asyncfed.uplinks import QSGD, ErrorFeedback, LowRank, TopK
 from asyncfed.uplinks.client_memory import ClientMemory
 
 BASE = {"epochs": 1, "batch_size": 4, "learning_rate": 0.01}
 SPARSE = Work(**BASE, uplink=(ErrorFeedback(codec=TopK(fraction=0.2)),))
+FACTORS = LowRank(rank=1, shapes=((5, 2), (1,)))
 STRATEGIES = {
     "error feedback": FedBuff(concurrency=3, buffer_size=2, work=SPARSE),
     "correction": FedBuff(concurrency=3, buffer_size=2, work=Work(**BASE), rule=Corrected()),
     "correction and uplink": FedBuff(concurrency=3, buffer_size=2, work=SPARSE, rule=Corrected()),
     "unknown size": FedBuff(concurrency=3, buffer_size=2, work=Work(**BASE, uplink=(SendIf(),))),
+    "levels": FedBuff(concurrency=3, buffer_size=2, work=Work(**BASE, uplink=(QSGD(),))),
+    "low rank": FedBuff(concurrency=3, buffer_size=2, work=Work(**BASE, uplink=(ErrorFeedback(codec=FACTORS),))),
+    "shapes of the problem": FedBuff(concurrency=3, buffer_size=2, work=Work(**BASE, uplink=(LowRank(rank=1),))),
     "own start": PublishedScripts(cohort_size=3, work=Work(**BASE)),
     "timers and cancels": Impatient(seconds=3.0),
 }
@@ -65,7 +69,7 @@ def test_what_goes_over_the_wire_is_what_the_ledger_counts(federation):
 
     ledger = run.session._execution.ledger
     assert ledger.bytes_down == count(run.grid.sent, "parts") == 6 * 2 * 88
-    assert ledger.bytes_up == count(run.grid.answers, "parts") == 6 * 3 * 12
+    assert ledger.bytes_up == count(run.grid.answers, "parts") == 6 * (2 + 3 * 8)
 
 
 def test_a_nodes_memory_is_what_it_was():

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import asyncfed as af
+from asyncfed.uplinks import ErrorFeedback, LowRank
 
 nn = pytest.importorskip("torch", reason="torch is not installed").nn
 
@@ -19,9 +20,10 @@ def rows(client):
 
 
 @pytest.mark.slow
-def test_a_module_learns_live_and_replays_to_the_same_bits(tmp_path):
+@pytest.mark.parametrize("uplink", [(), (ErrorFeedback(codec=LowRank(rank=1)),)], ids=["whole", "low rank"])
+def test_a_module_learns_live_and_replays_to_the_same_bits(tmp_path, uplink):
     problem = af.problems.torch(perceptron, "cross_entropy", [rows(client) for client in range(3)])
-    work = af.Work(epochs=2, batch_size=4, learning_rate=0.1)
+    work = af.Work(epochs=2, batch_size=4, learning_rate=0.1, uplink=uplink)
     experiment = af.Experiment(
         num_clients=3,
         strategy=af.strategies.FedBuff(concurrency=2, buffer_size=2, work=work),

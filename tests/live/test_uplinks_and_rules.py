@@ -15,7 +15,7 @@ from asyncfed.live.checks import Limits
 from asyncfed.live.session import Accepted, CheckpointPolicy, Refusal
 from asyncfed.rules import Adam, FedDyn, Optimised, Scaffold, TableMean
 from asyncfed.strategies import ACE, ASOFed, FedAsync, FedAvg, FedBuff, PublishedScripts
-from asyncfed.uplinks import ErrorFeedback, TopK
+from asyncfed.uplinks import QSGD, ErrorFeedback, LowRank, RandK, Sign, TopK, Zstandard
 from asyncfed.uplinks.client_memory import ClientMemory
 
 BASE = {"epochs": 1, "batch_size": 4, "learning_rate": 0.01}
@@ -31,6 +31,10 @@ def fedbuff(work, **how):
 STRATEGIES = {
     "error feedback": fedbuff(SPARSE),
     "top k": fedbuff(Work(**BASE, uplink=(TopK(fraction=0.2),))),
+    "rand k": fedbuff(Work(**BASE, uplink=(ErrorFeedback(codec=RandK(fraction=0.2, scaled=False)),))),
+    "levels": fedbuff(Work(**BASE, uplink=(QSGD(),))),
+    "low rank": fedbuff(Work(**BASE, uplink=(ErrorFeedback(codec=LowRank(rank=1, shapes=((5, 2), (1,)))),))),
+    "zstandard": fedbuff(Work(**BASE, uplink=(Zstandard(codec=Sign()),))),
     "unknown size": fedbuff(Work(**BASE, uplink=(SendIf(),))),
     "two uplinks": fedbuff(Work(**BASE, uplink=(ErrorFeedback(codec=TopK(fraction=0.5)), SendIf()))),
     "ef21": ACE(concurrency=3, work=MIRRORED),

@@ -38,7 +38,7 @@ ROOMS = {
     "attacks": {*BOTTOM, "kernels", "problems", "delays"},
     "experiment": {*BOTTOM, "strategies", "rules", "privacy", "problems", "data", "delays", "engine", "attacks"},
     "presets": {*BOTTOM, "strategies", "rules", "problems", "data", "delays", "engine", "theory", "experiment"},
-    "runs": {*BOTTOM, "problems", "delays", "store", "engine", "sim", "live", "attacks", "experiment"},
+    "runs": {*BOTTOM, "privacy", "problems", "delays", "store", "engine", "sim", "live", "attacks", "experiment"},
     "analysis": {
         *BOTTOM,
         *("strategies", "rules", "kernels", "uplinks", "problems", "data", "delays", "store", "theory"),
@@ -72,6 +72,7 @@ ROOMS = {
     },
     "report": {
         *BOTTOM,
+        "privacy",
         *("strategies", "store", "analysis", "certificates", "advice", "arena", "robustness", "privacy_audit"),
         "communication",
     },
@@ -92,6 +93,7 @@ ROOMS = {
     "testing": {*BOTTOM, "rules", "uplinks", "problems", "delays", "strategies", "attacks"},
     "api": {
         *BOTTOM,
+        "privacy",
         "strategies",
         "problems",
         "delays",
@@ -117,6 +119,7 @@ ROOMS = {
         *BOTTOM,
         *(
             "data",
+            "privacy",
             "attacks",
             "experiment",
             "presets",

@@ -130,6 +130,19 @@ class Experiment(Config):
             return None
         return self.privacy.claim(self.strategy, self._private_setting(num_clients))
 
+    @property
+    def measures_clients(self) -> bool:
+        """Whether models may be measured on clients' data: not in private runs, unless they say it is unprotected."""
+        return self.privacy is UNSET or self.privacy.unprotected_evaluation
+
+    def require_measurements(self, purpose: str) -> None:
+        """Refuse to do something by measurements, in an experiment whose runs make none."""
+        if not self.measures_clients:
+            raise ConfigError(
+                f"{purpose} goes by measurements on clients' data, and a private run makes none. Leave `privacy` out, "
+                "or set privacy.unprotected_evaluation where the data are nobody's secret."
+            )
+
     def _private_setting(self, num_clients: int | None) -> Setting:
         return Setting(
             num_clients=self.count_clients() if num_clients is None else num_clients,
@@ -186,7 +199,7 @@ class Experiment(Config):
             init=self.init,
             churn=self.churn,
             evaluation=self.evaluation,
-            measures=self.privacy is UNSET or self.privacy.unprotected_evaluation,
+            measures=self.measures_clients,
             divergence_norm=self.divergence_norm,
             stopping=self.stopping,
             threads=threads,

@@ -56,6 +56,7 @@ def recommend(
     watch: Watcher | None = None,
 ) -> Recommendation:
     """Search, compare and recommend; see `asyncfed.advise`."""
+    experiment.require_measurements("advice")
     aim = check_aim(objective)
     _check(seeds, workers, budget, progress)
     load_optuna()

@@ -181,6 +181,7 @@ def compare(
     >>> compare(base, both, seeds=[0, 1], workers=1).labels
     ('afl', 'sync')
     """
+    experiment.require_measurements("comparing strategies")
     if workers is not None and workers < 1:
         raise ConfigError(f"workers is {workers}; it must be at least 1.")
     if prepared is not None:

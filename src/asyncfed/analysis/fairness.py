@@ -236,6 +236,7 @@ def compare_selections(
     >>> compare_selections(base, ["fair"], seeds=[0], workers=1).selections
     ('uniform', 'fair')
     """
+    experiment.require_measurements("comparing selections")
     if workers is not None and workers < 1:
         raise ConfigError(f"workers is {workers}; it must be at least 1.")
     if seconds is not None and not (isfinite(seconds) and seconds > 0):

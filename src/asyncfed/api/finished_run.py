@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from asyncfed.analysis.convergence import Convergence
     from asyncfed.analysis.personalization import PersonalizedClients, PersonalModels
     from asyncfed.analysis.table_model import TableModel
+    from asyncfed.privacy.certificate import PrivacyCertificate
     from asyncfed.report.figures.certificate_figure import DrawableCertificate
     from asyncfed.report.figures.client_figure import DrawableClientTable
     from asyncfed.theory.bias import Bias
@@ -49,6 +50,16 @@ class Run(RecordedRun):
         from asyncfed.report.figures.certificate_figure import DrawableCertificate
 
         return DrawableCertificate.of(certificate_of(self))
+
+    def privacy(self) -> PrivacyCertificate:
+        """What the run promised its clients, and what each has lost, from its journal.
+
+        Returns:
+            The certificate; its `claim` is None if the experiment promised nothing.
+        """
+        from asyncfed.runs.privacy_record import certify_privacy
+
+        return certify_privacy(self.journal, self.experiment)
 
     def bias(self) -> Bias:
         """How much each client's updates counted, and what that did to the optimum.
@@ -137,7 +148,12 @@ class Run(RecordedRun):
 
     @property
     def known_clients(self) -> DrawableClientTable | None:
-        """`clients`, or None where the file does not say enough: data of your own, or no model yet."""
+        """`clients`, or None where the file does not say enough: data of your own, or no model yet.
+
+        Of private runs nothing is measured on clients' data.
+        """
+        if not self.experiment.measures_clients:
+            return None
         try:
             return self.clients
         except (ConfigError, JournalError):

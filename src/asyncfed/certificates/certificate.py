@@ -122,6 +122,7 @@ def certify(
     watch: Callable[[int], None] | None = None,
 ) -> Certificate:
     """What is guaranteed for an experiment, beside what `seeds` runs of it do; see `asyncfed.certify`."""
+    experiment.require_measurements("certifying convergence")
     if seeds < 0:
         raise ConfigError(f"seeds is {seeds}; it must be 0 (do not run) or more.")
     learnt = certifiable_problem(experiment.problem() if problem is None else problem)

@@ -30,6 +30,9 @@ PRESET = "regression"
 
 OWN = "that of the preset, the file, or tables"
 NO_OWNER = "rows are assigned at random"
+EPSILON = 2.0
+"""What a client may lose in a private run that does not say."""
+
 DELAY_NAMES = "none, laptop, stragglers, heavy_tailed, cluster, hospital or phones"
 
 
@@ -103,6 +106,16 @@ class ExperimentOptions:
     robust: Annotated[
         bool, typer.Option("--robust", help="Withstand clients that send false updates, up to a third of them.")
     ] = False
+    privacy: Annotated[
+        str | None,
+        typer.Option(
+            help="Promise clients differential privacy: central, tree or local; see docs/privacy.md.",
+            show_default="no promise",
+        ),
+    ] = None
+    epsilon: Annotated[
+        float | None, typer.Option(help="With --privacy: what a client may lose at most.", show_default=EPSILON)
+    ] = None
     settings: Annotated[
         list[str] | None, typer.Option("--set", help="Any other key: --set strategy.max_staleness=3")
     ] = None
@@ -207,7 +220,27 @@ class ExperimentOptions:
             chosen = replace(chosen, delays=table_delays(chosen.strategy.work, named) if is_table else named)
         if self.attack is not None or self.liars is not None:
             chosen = changed(chosen, {"attack": _liars_named(self.attack, self.liars, chosen)})
+        if self.privacy is not None or self.epsilon is not None:
+            changes = {"privacy": _privacy_named(self.privacy, self.epsilon, chosen), **changes}
         return changed(chosen, changes) if changes else chosen
+
+    def explain_privacy(self, experiment: Experiment, problem: Problem) -> None:
+        """Of a private experiment: what is promised, what that costs, and what is not measured."""
+        from asyncfed.core.record import UNSET
+
+        if experiment.privacy is UNSET:
+            return
+        from asyncfed.privacy.certificate import claim_lines, cost_line
+
+        claim = experiment.privacy_claim(problem.num_clients)
+        assert claim is not None
+        for line in [*claim_lines(claim), cost_line(claim, problem.num_params)]:
+            print_note(line)
+        if not experiment.privacy.unprotected_evaluation:
+            print_note(
+                "Nothing is measured on clients' data, since nothing would protect it. To see losses all the same: "
+                "--set privacy.unprotected_evaluation=true"
+            )
 
     def _preset(self) -> Experiment:
         """The preset or the TOML file, with the strategy that was chosen."""
@@ -315,6 +348,20 @@ def parse_setting(text: str) -> tuple[str, Any]:
         raise ConfigError(f"--set {key[:60]} has a value that is nested more deeply than TOML can be read.") from None
     except ValueError:
         return key.strip(), value.strip()
+
+
+def _privacy_named(mode: str | None, epsilon: float | None, chosen: Experiment) -> dict[str, Any]:
+    """The promise that --privacy and --epsilon describe; what is left out of them is the experiment's."""
+    from asyncfed.core.record import UNSET, to_plain
+    from asyncfed.registry import find
+
+    plain: dict[str, Any] = {} if chosen.privacy is UNSET else dict(to_plain(chosen.privacy))
+    if mode is not None and plain.get("kind") != mode:
+        find("privacy", mode)  # names the nearest if there is none
+        plain = {"kind": mode, "epsilon": EPSILON}
+    elif not plain:
+        raise ConfigError(f"--epsilon is {epsilon}, but nothing says how to keep it. Give --privacy, say central.")
+    return plain if epsilon is None else {**plain, "epsilon": epsilon}
 
 
 def _liars_named(attack: str | None, liars: str | None, chosen: Experiment) -> dict[str, Any]:

@@ -119,6 +119,7 @@ def _describe_run(file: Path) -> RunDescription:
     from asyncfed.analysis.filtered_updates import filtered_clients
     from asyncfed.analysis.liar_influence import liar_influence
     from asyncfed.api import load
+    from asyncfed.core.record import UNSET
     from asyncfed.experiment import to_toml
     from asyncfed.report.page.run_page import RunDescription
 
@@ -128,13 +129,18 @@ def _describe_run(file: Path) -> RunDescription:
     problem = experiment.problem(data)
     if problem.fingerprint() == recorded.header["problem"]:
         recorded = load(file, problem=problem)
-        heterogeneity = experiment.measure_heterogeneity(data.clients).verdict
+        heterogeneity = (
+            experiment.measure_heterogeneity(data.clients).verdict
+            if experiment.measures_clients
+            else "not measured: a private run"
+        )
     else:
         heterogeneity = "a problem of your own, which the file does not hold"
     return RunDescription(
         *(recorded, to_toml(experiment), heterogeneity, recorded.sha256, recorded.known_clients),
         liars=liar_influence(recorded),
         filtered=filtered_clients(recorded.journal.event_rows()),
+        privacy=None if experiment.privacy is UNSET else recorded.privacy(),
     )
 
 

@@ -70,7 +70,14 @@ def print_run(
     from asyncfed.report.terminal.client_table import client_table
     from asyncfed.report.terminal.run_tables import filtered_table, run_table
 
+    clients = clients and run.experiment.measures_clients
     console.print(run_table(run, digests, run.optimal_value if clients else None, liar_influence(run)))
+    if run.experiment.privacy is not UNSET:
+        from asyncfed.report.terminal.privacy_text import summary_lines
+
+        for line in summary_lines(run.privacy()):
+            print_line(line)
+        print_note(f"`asyncfed privacy audit {run.path}` says what each client has lost, and what is not protected")
     left_out = filtered_clients(run.journal.event_rows())
     if left_out:
         console.print(filtered_table(left_out))

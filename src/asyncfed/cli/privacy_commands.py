@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from asyncfed.cli.options import OutFolder
+from asyncfed.cli.options import OutFolder, RunFile
 from asyncfed.cli.output import console, print_line, save_figure
 
 privacy = typer.Typer(
@@ -21,6 +21,64 @@ privacy = typer.Typer(
 @privacy.callback()
 def privacy_group() -> None:
     """What private runs promise, and whether they keep it."""
+
+
+@privacy.command()
+def plan(
+    mode: Annotated[
+        Literal["central", "tree", "local"], typer.Option(help="Where noise is added: see docs/privacy.md.")
+    ] = "central",
+    epsilon: Annotated[float | None, typer.Option(help="What a client may lose: the noise follows.")] = None,
+    noise: Annotated[
+        float | None, typer.Option(help="The noise multiplier, in clips: what a client loses follows.")
+    ] = None,
+    participations: Annotated[
+        int, typer.Option(help="How often a client takes part at most: in releases, or with uploads.")
+    ] = 10,
+    delta: Annotated[float, typer.Option(help="Well below 1 / number of clients.")] = 1e-5,
+    releases: Annotated[int | None, typer.Option(help="Of a tree: how many there are.")] = None,
+    separation: Annotated[int, typer.Option(help="Of a tree: releases between two of the same client.")] = 0,
+    clip: Annotated[float, typer.Option(help="The longest change of a client.")] = 1.0,
+    buffer_size: Annotated[int, typer.Option(help="How many updates make a release.")] = 10,
+    plot: Annotated[Path | None, typer.Option(help="Also draw epsilon by participations into this file.")] = None,
+) -> None:
+    """The noise that an epsilon takes, or the epsilon of some noise.
+
+    Gaussian noise without sampling: whoever arrives takes part, so no amplification is claimed.
+    """
+    from asyncfed.privacy.planning import plan_noise
+    from asyncfed.report.terminal.privacy_text import plan_table
+
+    planned = plan_noise(mode, participations, delta, epsilon, noise, releases, separation)
+    spread = planned.multiplier * clip / (1 if mode == "local" else buffer_size)
+    where = {"central": "a release", "tree": "a node of the tree", "local": "an upload"}[mode]
+    print_line(
+        f"{mode}: noise multiplier {planned.multiplier:.8f}, epsilon {planned.epsilon:.8f} at delta {delta:g} for "
+        f"{participations} participations; standard deviation {spread:.4g} in every parameter of {where}"
+    )
+    console.print(plan_table(planned))
+    if plot is not None:
+        from asyncfed.report.figures.privacy_figure import draw_noise_plan
+
+        save_figure(draw_noise_plan(planned), plot)
+
+
+@privacy.command()
+def audit(file: RunFile) -> None:
+    """What a run promised its clients, what each has lost, and what is not protected.
+
+    Read from the run's journal alone. Ends with 1 if caps were not kept, or nothing is claimed.
+    """
+    from asyncfed.api import load
+    from asyncfed.report.terminal.privacy_text import account_table, certificate_lines
+
+    certificate = load(file).privacy()
+    for line in certificate_lines(certificate):
+        print_line(line)
+    if certificate.accounts:
+        console.print(account_table(certificate))
+    if not certificate.holds:
+        raise typer.Exit(1)
 
 
 @privacy.command()

@@ -35,11 +35,13 @@ def run(
     """Simulate an experiment. Ctrl-C stops it cleanly; `asyncfed resume` continues it."""
     file = out or options.default_file()
     announce_run_file(file, force)
-    chosen, data, _ = options.prepare()
+    chosen, data, problem = options.prepare()
     chosen = replace(chosen, strategy=options.defend(chosen.strategy, data.clients.num_clients))
-    with complaints.status("comparing the clients' data"):
-        verdict = chosen.measure_heterogeneity(data.clients).verdict
-    print_note(verdict)
+    options.explain_privacy(chosen, problem)
+    if chosen.measures_clients:
+        with complaints.status("comparing the clients' data"):
+            verdict = chosen.measure_heterogeneity(data.clients).verdict
+        print_note(verdict)
 
     from asyncfed import api  # when there is a bar, or was: they take a while to load
     from asyncfed.report.terminal.progress import run_bar
@@ -111,8 +113,9 @@ def live(
 
     file = out or options.default_file("-live.sqlite")
     announce_run_file(file, force)
-    chosen, data, _ = options.prepare()
+    chosen, data, problem = options.prepare()
     chosen = replace(chosen, strategy=options.defend(chosen.strategy, data.clients.num_clients))
+    options.explain_privacy(chosen, problem)
     with _live_watcher(chosen, metrics_port) as watch:
         done = run_live(
             chosen,

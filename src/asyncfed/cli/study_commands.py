@@ -25,7 +25,7 @@ TABLE_STRATEGIES = "scaffold_async,fedasync,fedbuff,fedavg"
 PROGRESS = "95 % of the way from the start to the best of any strategy"
 
 
-@takes_experiment("strategy", "lr")
+@takes_experiment("strategy", "lr", "privacy", "epsilon")
 def compare(
     options: ExperimentOptions,
     strategies: Annotated[
@@ -94,7 +94,7 @@ UNEQUAL = "unequal"
 """The experiment of `fairness` if none is named: clients differ, and some are slow."""
 
 
-@takes_experiment("attack", "liars", "robust", preset=UNEQUAL)
+@takes_experiment("attack", "liars", "robust", "privacy", "epsilon", preset=UNEQUAL)
 def fairness(
     options: ExperimentOptions,
     selections: Annotated[
@@ -164,7 +164,7 @@ def _choose_target(
     return metric, accuracy if loss is None else loss
 
 
-@takes_experiment("attack", "liars", "robust")
+@takes_experiment("attack", "liars", "robust", "privacy", "epsilon")
 def certify(
     options: ExperimentOptions,
     seeds: Annotated[int, typer.Option(help="Runs on the same data, for bounds on means; 0: run nothing.")] = 5,

@@ -26,10 +26,10 @@ class Local(PrivacySettings, tag_field="kind", tag="local"):
 
         sent = clip(change) + z C N(0, I);    epsilon follows from mu = sqrt(uploads) / z, the client's own uploads
 
-    Whoever receives an upload, the server too, learns at most (epsilon, delta) about what the client's data are. It is
-    the only mode for strategies that merge updates one by one (fedasync, afl), since each of their models shows a
-    single client's update; it fits all others too. Every ticket counts, whether its upload arrives or not. The noise is
-    large: useful models take very many clients, or a large epsilon.
+    Whoever receives the uploads, the server too, learns at most (epsilon, delta) about whether a client's updates were
+    what they were, or all zero. It is the only mode for strategies that merge updates one by one (fedasync, afl), since
+    each of their models shows a single client's update; it fits all others too. Every ticket counts, whether its upload
+    arrives or not. The noise is large: useful models take very many clients, or a large epsilon.
 
     Args:
         epsilon: what a client may lose at most, above 0; or set `multiplier`, from which it follows.

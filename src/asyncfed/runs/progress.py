@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from asyncfed.engine.progress import RunInProgress, RunState
+from asyncfed.runs.privacy_record import privacy_header
 from asyncfed.runs.result import params_sha256
 from asyncfed.store.journal import Journal
 
@@ -36,9 +37,10 @@ def progress(state: RunState) -> Progress:
 
 
 def seal(run: RunInProgress, journal: Journal) -> None:
-    """Write the last checkpoint and, if the run is over, how it ended and the digests of what it did."""
+    """Write the last checkpoint and, if the run is over, how it ended, the digests of what it did, and the
+    certificate of a private run."""
     journal.commit(*run.checkpoint())
     if run.finished:
         verdict, reason = run.state.verdict
         digests = {"journal": journal.sha256(), "params": params_sha256(run.state.kept_params)}
-        journal.commit(None, None, verdict=verdict, reason=reason, sha256=digests)
+        journal.commit(None, None, verdict=verdict, reason=reason, sha256=digests, **privacy_header(journal))

@@ -49,6 +49,9 @@ def _draw_losses(axes: Axes, run: ReportedRun) -> None:
             axes.plot(rounds, measured[name], **axes_style.line_style(place), **_dots(measured[name]), label=label)
     axes_style.format_axes(axes, "Loss per round", "round", "loss")
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    if not shown:  # a private run
+        axes.text(0.5, 0.5, "not measured", transform=axes.transAxes, ha="center", color=colours.FAINT)
+        return
     axes_style.set_loss_scale(axes, np.concatenate(shown))
     _mark_kept(axes, run, "round")
     lines, names = axes.get_legend_handles_labels()
@@ -78,8 +81,9 @@ def _draw_clock(axes: Axes, run: ReportedRun, clock: str) -> None:
             style = axes_style.line_style(place)
             axes.plot(elapsed, values, drawstyle="steps-post", **style, **_dots(values), label=label)
     axes_style.format_axes(axes, "Loss over time", clock, "objective" if len(shown) == 1 else "loss")
-    axes_style.set_loss_scale(axes, np.concatenate(shown))
-    _mark_kept(axes, run, "elapsed")
+    if shown:
+        axes_style.set_loss_scale(axes, np.concatenate(shown))
+        _mark_kept(axes, run, "elapsed")
 
 
 def _draw_accuracies(axes: Axes, run: ReportedRun, against: str, title: str, x_label: str) -> None:

@@ -7,17 +7,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from asyncfed.analysis.client_table import MOST_ROWS, ClientTable
 from asyncfed.analysis.filtered_updates import FilteredClient
 from asyncfed.analysis.liar_influence import LiarInfluence
 from asyncfed.analysis.plain_text import format_number
 from asyncfed.analysis.protocols import ReportedRun
 from asyncfed.core.errors import ConfigError
+from asyncfed.privacy.certificate import PrivacyCertificate
 from asyncfed.report.figures.client_figure import client_figure
 from asyncfed.report.filtered_table import TITLE, filtered_rows
 from asyncfed.report.page.html_page import write_page
 from asyncfed.report.page.run_page_figures import run_figures
 from asyncfed.report.strategy_label import strategy_label
+from asyncfed.report.terminal.privacy_text import account_rows, certificate_lines
 from asyncfed.report.units import format_quantity
 
 
@@ -33,6 +37,7 @@ class RunDescription:
         clients: the table of its clients, if the data are known.
         liars: how much liars had of it; None if nobody lies.
         filtered: clients whose updates were filtered, dropped or refused.
+        privacy: what it promised its clients and what each has lost; None if it promised nothing.
     """
 
     run: ReportedRun
@@ -42,6 +47,7 @@ class RunDescription:
     clients: ClientTable | None = None
     liars: LiarInfluence | None = None
     filtered: Sequence[FilteredClient] = ()
+    privacy: PrivacyCertificate | None = None
 
 
 def write_run_page(out: Path, described: Sequence[RunDescription], rerun: str = "") -> Path:
@@ -63,10 +69,20 @@ def write_run_page(out: Path, described: Sequence[RunDescription], rerun: str = 
                 for label, each in named.items()
             },
             **{f"Settings of {label} (TOML)": each.toml for label, each in named.items()},
+            **{
+                f"Privacy of {label}": "\n".join(certificate_lines(each.privacy))
+                for label, each in named.items()
+                if each.privacy is not None
+            },
         },
         {"Results": [_row(label, each) for label, each in named.items()]},
         long_tables={
             **{f"{TITLE}: {label}": filtered_rows(each.filtered) for label, each in named.items() if each.filtered},
+            **{
+                f"What each client of {label} has lost": account_rows(each.privacy)
+                for label, each in named.items()
+                if each.privacy is not None
+            },
             **{title: rows for label, table in clients.items() for title, rows in _client_tables(label, table).items()},
         },
     )
@@ -84,7 +100,7 @@ def _labels(runs: Sequence[ReportedRun]) -> list[str]:
 
 
 def _verdict(label: str, run: ReportedRun) -> dict[str, Any]:
-    objective = run.evaluations["objective"]
+    objective = run.evaluations.get("objective", np.empty(0))
     is_kept = bool(len(objective)) and run.kept < len(objective) - 1
     return {
         "id": label,
@@ -95,7 +111,7 @@ def _verdict(label: str, run: ReportedRun) -> dict[str, Any]:
         "number": float(objective[run.kept]) if len(objective) else None,
         "verdict": run.verdict,
         "reason": run.reason,
-        "figure": "loss",
+        "figure": "loss" if len(objective) else "participation",
     }
 
 

@@ -30,15 +30,17 @@ TITLES: dict[Axis, str] = {
 
 def run_figures(runs: Mapping[str, ReportedRun], rerun: str = "") -> list[FigureData]:
     """The figures of one or several runs, by label; runs of one strategy make a group."""
+    measured = {label: run for label, run in runs.items() if "objective" in run.evaluations}  # not private runs
+    loss = FigureData(
+        "loss",
+        "Objective per round, second, byte and joule",
+        "The same evaluations on four axes. Bytes count both directions; joules are those of computing.",
+        tuple(_loss_panel(measured, axis) for axis in AXES),
+        rerun,
+    )
     return [
         *_measured_figure(runs, rerun),
-        FigureData(
-            "loss",
-            "Objective per round, second, byte and joule",
-            "The same evaluations on four axes. Bytes count both directions; joules are those of computing.",
-            tuple(_loss_panel(runs, axis) for axis in AXES),
-            rerun,
-        ),
+        *([loss] if measured else []),
         FigureData(
             "staleness",
             "Staleness of merged updates",

@@ -48,7 +48,8 @@ def run_table(
     words = run.reason if plain else f"{run.verdict}: {run.reason}"
     table.add_row("verdict", words, style=loud)
     convergence = judge_convergence(run)
-    if run.verdict == "finished" and not convergence.ok:
+    is_measured = set(run.evaluations) > {"updates", "version", "round", "elapsed"}  # not in private runs
+    if run.verdict == "finished" and not convergence.ok and is_measured:
         table.add_row("not converged", convergence.words, style="yellow")
     rows = len(run.evaluations["round"])
     kept = run.kept if rows else 0  # a run stopped before its first measurement has kept nothing

@@ -64,7 +64,7 @@ ROOMS = {
     },
     "privacy_audit": {
         *BOTTOM,
-        *("kernels", "uplinks", "rules", "strategies", "privacy", "problems", "engine", "experiment", "runs"),
+        *("kernels", "strategies", "privacy", "problems", "store", "engine", "sim", "experiment"),
     },
     "communication": {
         *BOTTOM,

@@ -85,12 +85,12 @@ def audit(file: RunFile) -> None:
 def canaries(
     mode: Annotated[Literal["central", "tree", "local", "all"], typer.Option(help="What is audited.")] = "all",
     runs: Annotated[int, typer.Option(help="Runs with the canary, and as many without.")] = 500,
-    noise: Annotated[float, typer.Option(help="The noise multiplier that the claim is made from.")] = 1.0,
+    epsilon: Annotated[float, typer.Option(help="What is claimed: the noise follows from it.")] = 5.0,
+    delta: Annotated[float, typer.Option(help="Of every epsilon.")] = 1e-5,
     participations: Annotated[int, typer.Option(help="How often the canary takes part.")] = 4,
     noise_fraction: Annotated[
         float, typer.Option(help="What part of the noise is really added; 0.5: does the audit notice?")
     ] = 1.0,
-    delta: Annotated[float, typer.Option(help="Of every epsilon.")] = 1e-5,
     confidence: Annotated[float, typer.Option(help="Of the bounds.")] = 0.95,
     seed: Annotated[int, typer.Option(help="The same seed gives the same audit.")] = 0,
     out_dir: OutFolder = Path("runs/canaries"),
@@ -106,18 +106,18 @@ def canaries(
     from asyncfed.report.terminal.progress import counting_bar
 
     names = list(MODES) if mode == "all" else [mode]
-    audited = [canary_experiment(name, noise, participations, noise_fraction) for name in names]
+    audited = [canary_experiment(name, epsilon, participations, delta, noise_fraction) for name in names]
     refuted = False
     for each in audited:
-        with counting_bar(console, f"{each.mode}: runs", 2 * runs) as watch:
-            found = audit_canaries(each, runs=runs, seed=seed, delta=delta, confidence=confidence, watch=watch)
+        with counting_bar(console, f"{each.claim.mode}: runs", 2 * runs) as watch:
+            found = audit_canaries(each, runs=runs, seed=seed, confidence=confidence, watch=watch)
         print_line(
-            f"{each.mode}: claimed mu {found.claimed_shift:.4f}, epsilon {found.claimed_epsilon:.4f} at delta "
+            f"{each.claim.mode}: claimed mu {found.claimed_shift:.4f}, epsilon {found.claimed_epsilon:.4f} at delta "
             f"{delta:g}; with {100 * confidence:g} % confidence mu is at least {found.shift:.4f}, epsilon at least "
             f"{found.epsilon:.4f} ({found.epsilon_any_noise:.4f} whatever the noise): "
             f"{'THE CLAIM IS REFUTED' if found.refutes else 'the claim stands'}"
         )
-        save_figure(draw_audit(found), out_dir / f"{each.mode}.png")
+        save_figure(draw_audit(found), out_dir / f"{each.claim.mode}.png")
         refuted = refuted or found.refutes
     if refuted:
         raise typer.Exit(1)

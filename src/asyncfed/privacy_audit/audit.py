@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from asyncfed.core.errors import ConfigError
 from asyncfed.core.random import draw_key, purpose_key
 from asyncfed.core.record import Record
-from asyncfed.privacy.gaussian import epsilon_of_shift
+from asyncfed.privacy.gaussian import epsilon_of_shift, shift_for
 from asyncfed.privacy_audit.canary_experiments import CanaryExperiment
 from asyncfed.privacy_audit.lower_bounds import epsilon_bound, error_rate_bound, shift_bound
-from asyncfed.privacy_audit.released_models import observe_releases
+from asyncfed.privacy_audit.released_models import CanaryRuns
 
 Rows = NDArray[np.float64]
 FEWEST_RUNS = 40
@@ -76,7 +76,6 @@ def audit_canaries(
     *,
     runs: int = 1000,
     seed: int = 0,
-    delta: float = 1e-5,
     confidence: float = 0.95,
     watch: Callable[[int], None] | None = None,
 ) -> CanaryAudit:
@@ -90,38 +89,39 @@ def audit_canaries(
         audited: the experiment and what is claimed of it.
         runs: so many with the canary and so many without, 40 or more; twice as many seeds are used, each once.
         seed: 0 or more; the same seed gives the same audit.
-        delta: above 0 and below 1.
         confidence: above 0 and below 1.
         watch: called with the number of runs done.
 
     >>> from asyncfed.privacy_audit.canary_experiments import canary_experiment
-    >>> found = audit_canaries(canary_experiment("central", multiplier=1.0, participations=1), runs=60)
+    >>> found = audit_canaries(canary_experiment("central", epsilon=5.0, participations=1), runs=60)
     >>> found.refutes, 0 < found.shift < found.claimed_shift
     (False, True)
     """
     if runs < FEWEST_RUNS:
         raise ConfigError(f"runs is {runs}; an audit needs at least {FEWEST_RUNS} with the canary and as many without.")
     key, seen = purpose_key(seed, "canaries"), ([], [])  # type: tuple[int, tuple[list[Rows], list[Rows]]]
+    both = CanaryRuns(audited, False), CanaryRuns(audited, True)
     for run in range(runs):
         for takes_part in (False, True):
             number = draw_key(key, int(takes_part), run) >> 1  # a seed below 2**63
-            seen[takes_part].append(observe_releases(audited, takes_part, number))
+            seen[takes_part].append(both[takes_part].observe(number))
         if watch is not None:
             watch(2 * (run + 1))
     without, with_canary = np.array(seen[0]), np.array(seen[1])
     half = runs // 2
-    test = choose_test(without[:half], with_canary[:half], confidence)
+    test = choose_test(without[:half], with_canary[:half])
     quiet, loud = (test.statistic(rows[half:]) - test.threshold for rows in (without, with_canary))
     false_alarms, misses = int(np.sum(quiet > 0)), int(np.sum(loud <= 0))
     alpha, beta = _error_bounds(false_alarms, misses, len(quiet), confidence)
-    shift = shift_bound(alpha, beta)
+    claim, shift = audited.claim, shift_bound(alpha, beta)
+    delta = claim.delta
     return CanaryAudit(
-        audited.mode,
+        claim.mode,
         runs,
         confidence,
         delta,
-        audited.claimed_shift,
-        epsilon_of_shift(audited.claimed_shift, delta),
+        shift_for(claim.epsilon, delta),
+        claim.epsilon,
         shift,
         epsilon_of_shift(shift, delta) if shift else 0.0,
         epsilon_bound(alpha, beta, delta),
@@ -132,25 +132,17 @@ def audit_canaries(
     )
 
 
-def choose_test(without: Rows, with_canary: Rows, confidence: float) -> LinearTest:
-    """Fisher's linear discriminant, S^-1 (mean with - mean without), and the threshold with the best bound.
+def choose_test(without: Rows, with_canary: Rows) -> LinearTest:
+    """Fisher's linear discriminant, S^-1 (mean with - mean without), and the threshold halfway between the means.
 
     Args:
         without: what was seen, a row a run.
         with_canary: the same number of rows.
-        confidence: of the bound by which thresholds are compared.
     """
     means = without.mean(axis=0), with_canary.mean(axis=0)
     scatter = sum((rows - mean).T @ (rows - mean) for rows, mean in zip((without, with_canary), means, strict=True))
     weights = np.linalg.pinv(scatter / (2 * len(without))) @ (means[1] - means[0])
-    quiet, loud = np.sort(without @ weights), np.sort(with_canary @ weights)
-    candidates = np.quantile(np.concatenate([quiet, loud]), np.linspace(0.02, 0.98, 49))
-    bounds = []
-    for threshold in candidates:
-        false_alarms = len(quiet) - int(np.searchsorted(quiet, threshold, side="right"))
-        misses = int(np.searchsorted(loud, threshold, side="right"))
-        bounds.append(shift_bound(*_error_bounds(false_alarms, misses, len(quiet), confidence)))
-    return LinearTest(weights, float(candidates[int(np.argmax(bounds))]))
+    return LinearTest(weights, float(0.5 * (means[0] + means[1]) @ weights))
 
 
 def _error_bounds(false_alarms: int, misses: int, trials: int, confidence: float) -> tuple[float, float]:

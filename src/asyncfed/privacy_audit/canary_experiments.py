@@ -3,115 +3,106 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import sqrt
+from math import inf
+from typing import Any
 
 from asyncfed.core.errors import ConfigError, did_you_mean
-from asyncfed.core.record import Record
+from asyncfed.core.record import UNSET, Config, Record, replace
 from asyncfed.core.types import Budget, Work
 from asyncfed.engine.evaluation import Evaluation
 from asyncfed.experiment import Experiment
-from asyncfed.privacy.tree import tree_sensitivity
-from asyncfed.rules import Noised, TreeNoised
+from asyncfed.privacy import Central, Claim, Local, Privacy, Setting, Tree
 from asyncfed.strategies import FedAsync, FedBuff
-from asyncfed.strategies.participation_caps import ParticipationCaps
-from asyncfed.uplinks import Clip, LocalNoise
+from asyncfed.strategies.protocol import Strategy
 
-CLIP = 1.0
 CLIENTS = 2
+WORK = Work(epochs=1, batch_size=1)
+
+
+class Weakened(Config, tag_field="kind", tag="weakened"):
+    """A mode that claims what the wrapped one claims and adds only part of its noise: what an audit must find out.
+
+    Args:
+        privacy: the mode whose claim is made.
+        noise_fraction: what part of its noise is added, above 0.
+    """
+
+    privacy: Any
+    noise_fraction: float
+    unprotected_evaluation = False
+
+    def claim(self, strategy: Strategy, setting: Setting) -> Claim:
+        """The wrapped mode's, which is not kept."""
+        claim: Claim = self.privacy.claim(strategy, setting)
+        return claim
+
+    def epsilon_after(self, claim: Claim, participations: int) -> float:
+        """The wrapped mode's, which is not kept."""
+        return float(self.privacy.epsilon_after(claim, participations))
+
+    def compose(self, strategy: Strategy, setting: Setting) -> Strategy:
+        """The wrapped mode's, with less noise."""
+        multiplier = self.noise_fraction * self.claim(strategy, setting).multiplier
+        composed: Strategy = replace(self.privacy, epsilon=UNSET, multiplier=multiplier).compose(strategy, setting)
+        return composed
 
 
 class CanaryExperiment(Record):
     """What is run, and what is claimed of it.
 
     Args:
-        mode: "central", "tree" or "local".
-        experiment: with noise as it is.
-        claimed_shift: mu that the account claims: a client cannot be told better than a shift of mu in N(0, 1).
-        participations: how often each client takes part.
+        experiment: with the noise that is really added.
+        claim: what it promises.
         releases: how many models are released after the first.
     """
 
-    mode: str
     experiment: Experiment
-    claimed_shift: float
-    participations: int
+    claim: Claim
     releases: int
 
 
 def canary_experiment(
-    mode: str, multiplier: float, participations: int, noise_fraction: float = 1.0
+    mode: str, epsilon: float, participations: int, delta: float = 1e-5, noise_fraction: float = 1.0
 ) -> CanaryExperiment:
-    """The experiment of a mode. All work takes the same time, so that runs differ in their noise alone.
+    """The experiment of a mode, composed as any private experiment is.
+
+    All work takes the same time, so that runs differ in their noise alone.
 
     Args:
-        mode: "central" (`Noised` in FedBuff), "tree" (`TreeNoised`) or "local" (`LocalNoise` with FedAsync).
-        multiplier: z, above 0, from which the claim is made.
+        mode: "central" or "tree", with FedBuff, or "local", with FedAsync.
+        epsilon: the claim, above 0.
         participations: how often the canary takes part, 1 or more.
-        noise_fraction: what part of that noise is really added, above 0: less than 1 makes the claim false, which an
-            audit must find out.
+        delta: above 0 and below 1.
+        noise_fraction: what part of the noise is really added, above 0: less than 1 makes the claim false.
 
-    >>> canary_experiment("central", multiplier=2.0, participations=4).claimed_shift
-    1.0
+    >>> round(canary_experiment("central", epsilon=2.0, participations=10).claim.multiplier, 8)
+    6.30498856
     """
     if mode not in MODES:
         raise ConfigError(f'There is no mode "{mode}". {did_you_mean(mode, MODES)}')
-    if not (multiplier > 0 and noise_fraction > 0):
-        raise ConfigError(f"the noise is {multiplier:g} times {noise_fraction:g}; without noise nothing is hidden.")
+    if not 0 < noise_fraction < inf:
+        raise ConfigError(f"noise_fraction is {noise_fraction:g}; it must be positive, for without noise all is seen.")
     if participations < 1:
         raise ConfigError(f"participations is {participations}; the canary must take part at least once.")
-    return MODES[mode](multiplier, participations, multiplier * noise_fraction)
-
-
-def _central(multiplier: float, participations: int, real: float) -> CanaryExperiment:
-    rule = Noised(clip=CLIP, multiplier=real, divisor=CLIENTS)
-    experiment = _experiment(_buffered(rule), participations, participations)
-    return CanaryExperiment("central", experiment, sqrt(participations) / multiplier, participations, participations)
-
-
-def _tree(multiplier: float, participations: int, real: float) -> CanaryExperiment:
-    rule = TreeNoised(clip=CLIP, multiplier=real, divisor=CLIENTS, releases=participations)
-    experiment = _experiment(_buffered(rule), participations, participations)
-    sensitivity = tree_sensitivity(participations, participations, 0)
-    return CanaryExperiment("tree", experiment, sqrt(sensitivity) / multiplier, participations, participations)
-
-
-def _local(multiplier: float, participations: int, real: float) -> CanaryExperiment:
-    releases = CLIENTS * participations
-    strategy = FedAsync(concurrency=CLIENTS, work=_work(LocalNoise(clip=CLIP, multiplier=real)))
-    experiment = _experiment(strategy, participations, releases, counts="tickets")
-    return CanaryExperiment("local", experiment, sqrt(participations) / multiplier, participations, releases)
-
-
-def _buffered(rule: Noised | TreeNoised) -> FedBuff:
-    work = _work(Clip(norm=CLIP))
-    return FedBuff(concurrency=CLIENTS, buffer_size=CLIENTS, server_lr=1.0, work=work, rule=rule)
-
-
-def _work(uplink: Clip | LocalNoise) -> Work:
-    return Work(epochs=1, batch_size=1, uplink=(uplink,))
-
-
-def _experiment(strategy: FedBuff | FedAsync, participations: int, releases: int, **how: str) -> Experiment:
-    capped = ParticipationCaps(
-        strategy=strategy,
-        num_clients=CLIENTS,
-        participations=participations,
-        releases=releases,
-        **how,  # type: ignore[arg-type]
-    )
+    privacy = MODES[mode](epsilon, delta, participations)
     updates = CLIENTS * participations
-    return Experiment(
+    buffered = FedBuff(concurrency=CLIENTS, buffer_size=CLIENTS, server_lr=1.0, work=WORK)
+    experiment = Experiment(
         name="canaries",
         num_clients=CLIENTS,
-        strategy=capped,
+        strategy=FedAsync(concurrency=CLIENTS, work=WORK) if mode == "local" else buffered,
+        privacy=privacy if noise_fraction == 1 else Weakened(privacy=privacy, noise_fraction=noise_fraction),
         budget=Budget(updates=updates),
         evaluation=Evaluation(every=10**6),
     )
+    claim = experiment.privacy_claim()
+    assert claim is not None
+    return CanaryExperiment(experiment, claim, updates if mode == "local" else participations)
 
 
-MODES: dict[str, Callable[[float, int, float], CanaryExperiment]] = {
-    "central": _central,
-    "tree": _tree,
-    "local": _local,
+MODES: dict[str, Callable[[float, float, int], Privacy]] = {
+    "central": lambda epsilon, delta, most: Central(epsilon=epsilon, delta=delta, participations=most),
+    "tree": lambda epsilon, delta, most: Tree(epsilon=epsilon, delta=delta, participations=most, separation=0),
+    "local": lambda epsilon, delta, most: Local(epsilon=epsilon, delta=delta, uploads=most),
 }
-"""How each mode's experiment is made."""
+"""The modes, by epsilon, delta and how often each client takes part."""

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from asyncfed.core.errors import ConfigError
+from asyncfed.core.record import to_plain
 from asyncfed.uplinks import TopK
 from asyncfed.uplinks.chain import message_size
 
@@ -71,6 +72,10 @@ def test_values_may_be_rounded(values, size):
 def test_a_share_that_is_none_is_refused(fraction):
     with pytest.raises(ConfigError, match=r"uplink.fraction is .*; it must be above 0 and at most 1"):
         TopK(fraction=fraction)
+
+
+def test_it_is_written_as_it_always_was():
+    assert to_plain(TopK()) == to_plain(TopK(values="same")) == {"kind": "top_k", "fraction": 0.01}
 
 
 def bad_messages():

@@ -10,14 +10,16 @@ from asyncfed.core.types import Budget, Work
 from asyncfed.kernels.noise_keys import is_secret
 from asyncfed.live.session import CheckpointPolicy
 from asyncfed.strategies import FedAsync
-from asyncfed.uplinks import Clip, ErrorFeedback, TopK
+from asyncfed.uplinks import Clip, ErrorFeedback, SendIf, TopK
 from asyncfed.uplinks.chain import encode_change
 from asyncfed.uplinks.noise import draws_noise
 
 BASE = {"epochs": 1, "batch_size": 4, "learning_rate": 0.01}
 NOISY = FedAsync(concurrency=3, work=Work(**BASE, uplink=(Clip(norm=0.5), Blurred())))
 COMPRESSED = FedAsync(concurrency=3, work=Work(**BASE, uplink=(Blurred(), TopK(fraction=0.5))))
-BLURRED_THEN_REMEMBERED = Work(**BASE, uplink=(ErrorFeedback(codec=TopK(fraction=0.5)), Blurred()))
+REMEMBERING = FedAsync(concurrency=3, work=Work(**BASE, uplink=(ErrorFeedback(codec=TopK(fraction=0.5)), Blurred())))
+SKIPPING = FedAsync(concurrency=3, work=Work(**BASE, uplink=(Blurred(), SendIf(threshold=1.2))))
+"""Whether it sends depends on noise that nobody else knows."""
 
 
 def test_which_uplinks_add_noise():
@@ -71,7 +73,7 @@ def test_a_client_draws_another_secret_key_each_time(live_run, monkeypatch):
 
 
 @pytest.mark.parametrize("seconds", [0.0, 4.0, 1e9])
-@pytest.mark.parametrize("strategy", [NOISY, COMPRESSED, FedAsync(concurrency=3, work=BLURRED_THEN_REMEMBERED)])
+@pytest.mark.parametrize("strategy", [NOISY, COMPRESSED, REMEMBERING, SKIPPING])
 def test_such_a_run_replays_and_resumes_to_the_same_model(live_run, strategy, seconds):
     live = live_run(strategy=strategy, budget=Budget(updates=20), checkpoints=CheckpointPolicy(seconds=seconds))
     choice = np.random.default_rng(0)
@@ -86,6 +88,7 @@ def test_such_a_run_replays_and_resumes_to_the_same_model(live_run, strategy, se
             live.crash()
             assert live.session.state.params.tobytes() == before
             live.commit()
+    assert bool(live.events("skipped")) == (strategy is SKIPPING)
     live.check_whole()
 
 

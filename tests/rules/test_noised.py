@@ -12,7 +12,7 @@ from asyncfed.core.types import Merge, Work
 from asyncfed.kernels.keyed_normals import keyed_normals
 from asyncfed.rules import Adam, Arrival, Clipped, Mean, Noised, Optimised
 from asyncfed.strategies import AFL, FedAsync, FedAvg, FedBuff
-from asyncfed.uplinks import Clip, TopK
+from asyncfed.uplinks import EF21, Clip, TopK
 
 NOISED = Noised(clip=0.5, multiplier=2.0, divisor=4)
 CLIPPED = Work(epochs=2, batch_size=8, learning_rate=0.05, uplink=(Clip(norm=0.5),))
@@ -174,3 +174,10 @@ def test_afl_with_deltas_may_have_noise_too():
 def test_clients_that_go_on_from_their_own_models_are_refused():
     with pytest.raises(ConfigError, match="start"):
         NOISED.check(replace(CLIPPED, start="own"))
+
+
+def test_changes_of_which_the_server_keeps_an_estimate_are_refused():
+    around = replace(NOISED, rule=Clipped(norm=0.5))
+    with pytest.raises(ConfigError, match="EF21"):
+        around.check(replace(CLIPPED, uplink=(EF21(),)))
+    around.check(replace(CLIPPED, uplink=(TopK(),)))

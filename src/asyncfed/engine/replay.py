@@ -81,7 +81,9 @@ def replay(
         vectors, dispatch = execution.vectors, execution.dispatches[ticket]
         uplinks, start = dispatch.work.uplink, vectors.starts[ticket]
         message = released(ticket) if uplinks is not UNSET and draws_noise(uplinks) else None
-        if uplinks is not UNSET and message is not None:
+        if message == {}:
+            vectors.skipped.add(ticket)
+        elif uplinks is not UNSET and message is not None:
             mirror = vectors.mirror(dispatch, memory)
             change, mirror = decode_message(uplinks, message, start.size, start.dtype, mirror)
             vectors.trained[ticket] = start + change

@@ -527,7 +527,8 @@ class LiveSession:
 
     def _skip(self, dispatch: Dispatch, memory: int | None) -> None:
         """A client had nothing worth sending."""
-        self._journal.messages.append((dispatch.ticket, {}))
+        kept_for_good = draws_noise(dispatch.work.uplink)  # noise of its own may have decided it
+        (self._journal.released if kept_for_good else self._journal.messages).append((dispatch.ticket, {}))
         self._execution.skip(dispatch.ticket, self._close(dispatch), 0.0, memory)
         self._end_if_stopped()
 

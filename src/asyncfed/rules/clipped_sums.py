@@ -28,6 +28,11 @@ def check_clipped_sum(rule: ServerRule, clip: float, work: Work) -> None:
             'strategy.rule adds noise to what is merged, but work.start is "own": each client goes on from its own '
             'model, which no noise has been added to. Use start = "server".'
         )
+    if work.uplink is not UNSET and getattr(work.uplink[-1], "mirrored", False):
+        raise ConfigError(
+            f"strategy.rule adds noise to what is merged, but of {type(work.uplink[-1]).__name__} the server keeps an "
+            "estimate of each client's change, which no noise has been added to. Use ErrorFeedback, or no memory."
+        )
     bound: float | None = getattr(rule, "change_bound", None)
     if bound is None:
         raise ConfigError(

@@ -28,6 +28,7 @@ SORTS = {
     "discount": "Discounts",
     "schedule": "Schedules",
     "uplink": "Uplinks",
+    "privacy": "Modes of private runs",
     "attack": "Attacks",
     "problem": "Models",
     "data": "Data",

@@ -2,7 +2,7 @@
 
 A part is a `Config` with a tag, `class Mine(Config, tag_field="kind", tag="mine")`, registered under the name of what
 it is: "strategy", "rule", "aggregator", "optimiser", "uplink", "sampler", "discount", "schedule", "distribution",
-"delays", "availability", "variation", "split", "data", "problem" or "attack". Shipped parts register
+"delays", "availability", "variation", "split", "data", "problem", "attack" or "privacy". Shipped parts register
 themselves the same way as anybody else's. A package adds its own by an entry point of the group `asyncfed.parts` that
 names a module; the module is imported when a kind is asked for that is not known yet.
 """
@@ -56,7 +56,7 @@ def register(name: str) -> Callable[[C], C]:
 
     Args:
         name: what it is: "strategy", "rule", "aggregator", "optimiser", "uplink", "sampler", "discount", "schedule",
-            "distribution", "delays", "availability", "variation", "split", "data", "problem" or "attack".
+            "distribution", "delays", "availability", "variation", "split", "data", "problem", "attack" or "privacy".
 
     Returns:
         The decorator; it gives the class back unchanged.

@@ -15,7 +15,7 @@ from asyncfed.strategies.aflguard import AFLGuard
 from asyncfed.strategies.oort import OortSampler
 from asyncfed.strategies.samplers import UniformAll
 from asyncfed.strategies.schedules import ConstantRate
-from asyncfed.uplinks import Clip, LocalNoise
+from asyncfed.uplinks import QSGD, Clip, LocalNoise, SendIf, Zstandard
 
 BUFFERED = FedBuff(concurrency=4, buffer_size=4)
 NOISED = Noised(clip=1.0, multiplier=1.0, divisor=4)
@@ -56,6 +56,8 @@ UNSOUND = {
     "patience": (replace(BUFFERED, work=Work(patience=2)), "patience ends a training by the loss"),
     "own models": (replace(BUFFERED, work=Work(start="own")), "goes on from its own model"),
     "a sampler that queues": (replace(BUFFERED, sampler=UniformAll()), "uniform_idle"),
+    "sending by events": (replace(BUFFERED, work=Work(uplink=(SendIf(),))), "whether and how much a client sends"),
+    "messages whose size tells": (replace(BUFFERED, work=Work(uplink=(Zstandard(),))), "how much a client sends"),
     "acceptance by comparison": (AFLGuard(concurrency=4), "looks at single updates|does not merge such"),
 }
 
@@ -121,8 +123,6 @@ def test_caps_and_trees_that_do_not_fit_the_budget():
 
 
 def test_clipping_before_a_codec_alone_is_refused_where_noise_is_put_by_hand():
-    from asyncfed.uplinks import QSGD
-
     strategy = replace(BUFFERED, rule=NOISED, work=Work(uplink=(Clip(norm=1.0), QSGD())))
     with pytest.raises(ConfigError, match="nothing clips them"):
         strategy.check(20)

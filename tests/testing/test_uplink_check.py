@@ -178,9 +178,9 @@ def test_a_codec_whose_constants_are_true_passes(known):
 @pytest.mark.parametrize(
     ("made", "message"),
     [
-        (ClaimsToBeNear, "0.25 .* in the mean of 400 draws; contraction says at most 0.2"),
-        (ClaimsNothingIsLost, "0.25 .* in the mean of 400 draws; variance says at most 0.1"),
-        (ClaimsToBeUnbiased, "the mean of 400 draws is 0.5 .* from v; variance says that it is unbiased"),
+        (ClaimsToBeNear, "0.25 .* in the mean of 200 draws; contraction says at most 0.2"),
+        (ClaimsNothingIsLost, "0.25 .* in the mean of 200 draws; variance says at most 0.1"),
+        (ClaimsToBeUnbiased, "the mean of 200 draws is 0.5 .* from v; variance says that it is unbiased"),
         (ClaimsTheImpossible, "contraction is 0.0; it must be in"),
         (SilentAtFullPrice, "nothing is sent where size says .* bytes; size must say None"),
         (ForgetsToRemember, r"remembers is False, but init gives \['residual'\]"),

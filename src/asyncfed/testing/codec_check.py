@@ -9,7 +9,7 @@ import numpy as np
 from asyncfed.core.random import Stream, draw_key
 from asyncfed.uplinks.codec import Codec
 
-DRAWS = 400
+DRAWS = 200
 """Messages of the same change, each with a key of its own."""
 
 DEVIATIONS = 5.0

@@ -22,7 +22,7 @@ def vectors(draw, some=None):
     return draw(arrays(f"f{width // 8}", st.integers(1, 50), elements=elements))
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=60)
 @given(vectors(), st.data())
 def test_the_largest_entries(vector, data):
     if data.draw(st.booleans()):
@@ -57,7 +57,7 @@ def test_all_subsets_are_equally_likely():
     assert sum((count - 400) ** 2 / 400 for count in counts.values()) < 45
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=40)
 @given(vectors(), st.integers(1, 60))
 def test_norms_and_mean_sizes(vector, bucket):
     for loop, twin in (
@@ -67,7 +67,7 @@ def test_norms_and_mean_sizes(vector, bucket):
         assert loop(vector, bucket).tolist() == pytest.approx(twin(vector, bucket), rel=0, abs=0, nan_ok=True)
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=40)
 @given(vectors(), st.integers(1, 60), st.integers(1, 40), st.integers(0, 2**64 - 1))
 def test_levels(vector, bucket, levels, key):
     scales = np.array(reference.bucket_norms(vector, bucket))

@@ -36,7 +36,7 @@ def test_the_loop_equals_its_twin(drawn, low):
     assert packed.tobytes() == reference.index_bits(indices.tolist(), low, num_bytes)
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=100)
 @given(st.data())
 def test_bytes_are_refused_or_are_the_only_form_of_what_they_mean(data):
     n = data.draw(st.integers(2, 400))

@@ -37,10 +37,10 @@ def check_uplink(uplink: Uplink, seed: int = 0, sizes: Sequence[int] = SIZES) ->
     same, to the last bit, also from a memory that went through a checkpoint; decode to the shape and type of the
     change; declare its true size; and have a memory if and only if it `remembers`. What it calls `residual` must be
     what it has not sent so far: all that was sent plus the residual is the sum of all changes. A memory that is
-    `mirrored` must be the same at client and server, to the bit, after every message. Messages that are
-    impossible must be refused with ValueError and nothing else. If it answers `contraction` and `variance`, messages
-    drawn with many keys, for the last two sizes, must not contradict them: neither how far they are from the change, nor that their mean is the
-    change (`asyncfed.uplinks.codec.Codec`).
+    `mirrored` must be the same at client and server, to the bit, after every message. Messages that are impossible must
+    be refused with ValueError and nothing else. If it answers `contraction` and `variance`, messages drawn with many
+    keys, for the last two sizes, must not contradict them: neither how far they are from the change, nor that their
+    mean is the change (`asyncfed.uplinks.codec.Codec`).
 
     Args:
         uplink: what is checked.

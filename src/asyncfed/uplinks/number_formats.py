@@ -81,7 +81,8 @@ def widen(sent: np.ndarray, form: Format, dtype: np.dtype[Any]) -> np.ndarray:
         return sent
     if form == "bfloat16":
         sent = (sent.astype(np.uint32) << np.uint32(16)).view(np.float32)
-    return sent.astype(dtype)
+    with np.errstate(invalid="ignore"):  # any NaN is one, whatever its bits
+        return sent.astype(dtype)
 
 
 def _to_bfloat16(values: np.ndarray) -> np.ndarray:

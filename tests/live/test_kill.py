@@ -17,12 +17,15 @@ import asyncfed as af
 from asyncfed.core.record import replace
 from asyncfed.core.types import Budget, Work
 from asyncfed.live.session import CheckpointPolicy
-from asyncfed.store.schema import REPORT
-from asyncfed.strategies import AFL, FedBuff
-from asyncfed.uplinks import ErrorFeedback, TopK
+from asyncfed.store.loss_reasons import MODEL_LOST
+from asyncfed.store.schema import LOST, REPORT, SKIPPED
+from asyncfed.strategies import ACE, AFL, FedBuff
+from asyncfed.uplinks import EF21, QSGD, ErrorFeedback, SendIf, TopK
 
 WORK = Work(epochs=1, batch_size=4, learning_rate=0.01)
 SPARSE = replace(WORK, uplink=(ErrorFeedback(codec=TopK(fraction=0.2)),))
+MIRRORED = replace(WORK, uplink=(EF21(codec=TopK(fraction=0.2)),), downlink=TopK(fraction=0.3))
+QUIET = replace(WORK, uplink=(SendIf(threshold=1.5, at_most=4),), downlink=QSGD())
 
 
 def merge_until_killed(live, seed, chance):
@@ -69,8 +72,12 @@ def merge_until_killed(live, seed, chance):
             CheckpointPolicy(seconds=5.0),
             marks=pytest.mark.slow,
         ),
+        *(
+            pytest.param(ACE(concurrency=3, work=work), CheckpointPolicy(seconds=5.0), marks=pytest.mark.slow)
+            for work in (MIRRORED, QUIET)
+        ),
     ],
-    ids=["payloads only", "both", "checkpoints only", "uplink and rule", "noise"],
+    ids=["payloads only", "both", "checkpoints only", "uplink and rule", "noise", "mirrored", "quiet"],
 )
 def test_a_session_killed_at_any_moment_loses_and_repeats_nothing(live_run, strategy, checkpoints):
     live_run(strategy=strategy).play()  # loads the kernels, so that no short life is spent on that
@@ -110,6 +117,11 @@ else:
         work = af.Work(epochs=1, batch_size=32, learning_rate=0.001, uplink=uplink)
         strategy = af.strategies.FedBuff(concurrency=4, buffer_size=1, work=work, rule=Corrected())
         experiment = af.replace(experiment, strategy=strategy)
+    elif kind != "plain":
+        sparse = af.uplinks.TopK(fraction=0.3)
+        uplink = {"ef21": af.uplinks.EF21(codec=sparse), "send_if": af.uplinks.SendIf(codec=sparse, at_most=5)}[kind]
+        work = af.Work(epochs=1, batch_size=32, learning_rate=0.001, uplink=(uplink,), downlink=sparse)
+        experiment = af.replace(experiment, strategy=af.strategies.FedBuff(concurrency=4, buffer_size=1, work=work))
     run = af.run_live(experiment, out=path)
 sys.exit(run.verdict != "finished")
 """
@@ -194,6 +206,31 @@ def test_a_killed_server_takes_its_clients_memories_with_it_and_the_journal_says
     check_whole(path, 400)
     anew = [event.client for event in af.load(path).journal.event_rows() if event.kind == REPORT and event.memory == -1]
     assert sorted(anew) == [0, 1, 2, 3]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["ef21", "send_if"])
+def test_clients_and_server_killed_with_memories_on_both_sides(tmp_path, kind):
+    """Killed clients have lost the models that differences are from: they say so, and are sent whole ones."""
+    path, chance, updates = tmp_path / "live.sqlite", np.random.default_rng(2), 1500
+    server = serve(path, updates, kind)
+    for kill in range(4):
+        done = wait_for_events(path, server, events_in(path) + 60)
+        time.sleep(0.05 * chance.random())
+        clients = [pid for pid in children_of(server.pid) if is_python(pid)]
+        if kill == 2:
+            server.kill()
+            server.communicate()
+            server = serve(path, updates, kind)
+        else:
+            os.kill(int(chance.choice(clients)), signal.SIGKILL)
+    assert done < updates, "the run was over before everybody had been killed"
+    _, complaints = server.communicate(timeout=300)
+    assert server.returncode == 0, complaints.decode()
+    check_whole(path, updates)
+    events = list(af.load(path).journal.event_rows())
+    assert [event for event in events if event.kind == LOST and event.reason == MODEL_LOST]
+    assert (kind == "send_if") == any(event.kind == SKIPPED for event in events)
 
 
 @pytest.mark.slow

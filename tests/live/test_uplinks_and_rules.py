@@ -14,6 +14,7 @@ from asyncfed.core.types import Budget, Work
 from asyncfed.live.checks import Limits
 from asyncfed.live.session import Accepted, CheckpointPolicy, Refusal
 from asyncfed.rules import Adam, FedDyn, Optimised, Scaffold, TableMean
+from asyncfed.store.loss_reasons import MODEL_LOST
 from asyncfed.strategies import ACE, ASOFed, FedAsync, FedAvg, FedBuff, PublishedScripts
 from asyncfed.uplinks import QSGD, ErrorFeedback, LowRank, RandK, Sign, TopK, Zstandard
 from asyncfed.uplinks.client_memory import ClientMemory
@@ -39,6 +40,9 @@ STRATEGIES = {
     "two uplinks": fedbuff(Work(**BASE, uplink=(ErrorFeedback(codec=TopK(fraction=0.5)), SendIf()))),
     "ef21": ACE(concurrency=3, work=MIRRORED),
     "own start, ef21": PublishedScripts(cohort_size=2, work=Work(**BASE, start="own", uplink=MIRRORED.uplink)),
+    "downlink": fedbuff(Work(**BASE, downlink=TopK(fraction=0.3))),
+    "downlink and ef21": ACE(concurrency=3, work=Work(**BASE, uplink=MIRRORED.uplink, downlink=TopK(fraction=0.3))),
+    "downlink, send if": FedAsync(concurrency=2, work=Work(**BASE, uplink=SILENT.uplink, downlink=uplinks.QSGD())),
     "send if": fedbuff(SILENT),
     "mixing, send if": FedAsync(concurrency=2, work=SILENT),
     "own start, send if": PublishedScripts(cohort_size=2, work=Work(**BASE, start="own", uplink=SILENT.uplink)),
@@ -74,7 +78,8 @@ def test_it_replays_to_the_same_model_also_after_crashes_and_lost_memories(live_
             client = live.held[ticket := int(chance.choice(list(live.held)))].client
             if chance.random() < 0.2:
                 live.memories[client] = ClientMemory()  # its process was killed and started again
-            assert live.answer(ticket) == Accepted(ticket)
+            outcome = live.answer(ticket)
+            assert outcome == Accepted(ticket) or outcome.reason == MODEL_LOST
             live.commit()
         if chance.random() < 0.2:
             live.crash()
@@ -86,7 +91,8 @@ def test_it_replays_to_the_same_model_also_after_crashes_and_lost_memories(live_
 
 
 @pytest.mark.parametrize(
-    "name", ["error feedback", "correction", "correction and uplink", "unknown size", "send if", "own start"]
+    "name",
+    ["error feedback", "correction", "correction and uplink", "unknown size", "send if", "downlink", "own start"],
 )
 def test_the_ledger_counts_the_bytes_of_the_bodies(live_run, name):
     live = live_run(strategy=STRATEGIES[name], budget=Budget(rounds=6))
@@ -113,6 +119,53 @@ def test_a_client_that_has_lost_its_memory_says_so_and_begins_anew(live_run):
     told = {event.ticket: event.memory for event in live.events("report")}
     assert told[ticket] == -1
     assert all(memory is None for t, memory in told.items() if t != ticket)  # as they had been told
+    live.check_whole()
+
+
+def test_a_client_that_lost_the_model_of_a_difference_says_so_and_is_sent_the_whole(live_run):
+    live = live_run(strategy=STRATEGIES["downlink"], budget=Budget(updates=20), num_clients=3)
+    live.commit()
+    assert list(live.tasks[0][1]) == ["model"]
+    client = live.held[0].client
+    live.answer(0)
+    live.commit()
+    (ticket,) = [t for t, dispatch in live.held.items() if dispatch.client == client]
+    assert {name.split("/")[0] for name in live.tasks[ticket][1]} == {"downlink"}
+    live.memories[client] = ClientMemory()
+    result, sent = live.result(ticket)
+    assert (result.memory, sent) == (-1, {})
+    assert live.answer(ticket) == Refusal(MODEL_LOST, is_fault=False)
+    live.commit()
+    live.crash()
+    live.commit()
+    (ticket,) = [t for t, dispatch in live.held.items() if dispatch.client == client]
+    assert (live.held[ticket].memory, list(live.tasks[ticket][1])) == (-1, ["model"])
+    assert not live.events("refused")
+    live.play()
+    live.check_whole()
+
+
+@pytest.mark.parametrize("name", ["downlink", "downlink and ef21", "downlink, send if"])
+def test_client_and_server_know_the_same_start_and_estimate(live_run, name):
+    live = live_run(strategy=STRATEGIES[name], budget=Budget(updates=25))
+    live.commit()
+    chance = np.random.default_rng(0)
+    while not live.session.finished:
+        ticket = int(chance.choice(list(live.held)))
+        client, vectors = live.held[ticket].client, live.session._execution.vectors
+        start = vectors.starts[ticket].tobytes()
+        live.answer(ticket)
+        kept = live.memories[client].of_ticket.get(ticket)
+        if kept is not None:
+            assert kept["start"].tobytes() == start
+            mirror = live.session._execution.vectors.mirrors[client].of_ticket[ticket]
+            assert mirror["downlink/start"].tobytes() == start
+            if "0/state" in kept:
+                assert kept["0/state"].tobytes() == mirror["state"].tobytes()
+        live.commit()
+        if chance.random() < 0.2:
+            live.crash()
+            live.commit()
     live.check_whole()
 
 
@@ -294,12 +347,14 @@ def test_a_cancelled_ticket_is_closed_its_client_gets_another_and_a_late_answer_
 # ---- whatever happens ------------------------------------------------------------------------------------------------
 
 
+ANYTHING = ["error feedback", "send if", "ef21", "downlink and ef21", "correction and uplink", "noise", "own start"]
+ANYTHING += ["downlink, send if", "timers and cancels"]
+
+
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     steps=STEPS,
-    name=st.sampled_from(
-        ["error feedback", "send if", "ef21", "correction and uplink", "noise", "own start", "timers and cancels"]
-    ),
+    name=st.sampled_from(ANYTHING),
     seed=st.integers(0, 100),
     seconds=st.sampled_from([0.0, 3.0, 1e9]),
 )

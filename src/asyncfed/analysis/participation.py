@@ -128,6 +128,12 @@ def _bytes_of_tickets(experiment: Experiment, num_clients: int, problem: Problem
     built = experiment.problem() if problem is None else problem
     work, left_out = with_model_shapes(strategy, built).work, []
     model = up = built.num_params * built.dtype.itemsize
+    down = model
+    if work.downlink is not UNSET:
+        size = work.downlink.size(built.num_params, built.dtype.itemsize)
+        down = model if size is None else size
+        known = "the first downloads are whole models, and count as differences"
+        left_out.append("downloads, whose size is not known before, count as whole models" if size is None else known)
     if work.uplink is not UNSET:
         declared = declared_size(work.uplink, built.num_params, built.dtype.itemsize)
         up = model if declared is None else declared
@@ -139,7 +145,7 @@ def _bytes_of_tickets(experiment: Experiment, num_clients: int, problem: Problem
         up = protocol
     if "rule" in to_plain(experiment.strategy):
         left_out.append("the time of what the rule sends beside the model is left out")
-    return SentBytes(0 if work.start == "own" else model, up, tuple(left_out))
+    return SentBytes(0 if work.start == "own" else down, up, tuple(left_out))
 
 
 def _predict_cohorts(

@@ -82,7 +82,9 @@ def personalize(
     steps = np.zeros(problem.num_clients, np.int64)
     lowest = np.zeros(problem.num_clients)
     models, done = chosen.copy(), 0
-    plain = replace(experiment.strategy.work, proximal=0.0, start="server", uplink=UNSET, loss=UNSET, patience=UNSET)
+    plain = replace(
+        experiment.strategy.work, proximal=0.0, start="server", uplink=UNSET, downlink=UNSET, loss=UNSET, patience=UNSET
+    )
     for number, count in enumerate(STEPS):
         work = replace(plain, steps=count - done)
         keys = [draw_key(key, client, number) for client in clients]

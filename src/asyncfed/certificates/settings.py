@@ -147,6 +147,8 @@ def _not_covered(experiment: Experiment, rule: ServerRule, work: Work, num_param
         yield "clients may stop early"
     if work.steps is not UNSET:
         yield "clients make a number of steps of their own"
+    if work.downlink is not UNSET:
+        yield "clients start from what a downlink lets through of the model"
     if work.uplink is not UNSET:
         yield (
             "clients send what their uplinks make of their changes, and no bound covers compressed changes "

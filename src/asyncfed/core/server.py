@@ -152,13 +152,18 @@ class Server:
         self._state, actions = self.strategy.on_lost(self._state, dispatch, self)
         return self._carry_out(actions)
 
-    def lose(self, ticket: int) -> list[Output]:
-        """A ticket will never be reported: its client crashed, timed out or vanished."""
+    def lose(self, ticket: int, forgets: bool = False) -> list[Output]:
+        """A ticket will never be reported: its client crashed, timed out or vanished.
+
+        With `forgets`, its client has lost what it remembered and cannot do without: the next ticket names no memory.
+        """
         dispatch = self.outstanding.get(ticket)
         if dispatch is None:
             raise ProtocolError(f"ticket {ticket} cannot be lost: it is not in flight. Lose each ticket at most once.")
         self._begin_input()
         self._settle(ticket, dispatch)
+        if forgets:
+            self._memories.pop(dispatch.client, None)
         self._state, actions = self.strategy.on_lost(self._state, dispatch, self)
         return self._carry_out(actions)
 

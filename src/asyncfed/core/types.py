@@ -66,6 +66,9 @@ class Work(Config):
             it starts from, and reports it.
         uplink: what the client does to its change before it sends it, in order: see `asyncfed.uplinks`. Without it, or
             with nothing but `Whole`, the trained model is sent.
+        downlink: an uplink without a memory, by which the server sends how the model differs from the one that the
+        client
+            last started from; what it leaves out is in the next difference. Without it, the model is sent.
 
     What is UNSET is not written down, so that works without it read as they always did.
 
@@ -87,6 +90,7 @@ class Work(Config):
     start_loss: bool | UnsetType = UNSET
     start_rms: bool | UnsetType = UNSET
     uplink: tuple[Uplink, ...] | UnsetType = UNSET
+    downlink: Uplink | UnsetType = UNSET
 
     def __post_init__(self) -> None:
         if self.momentum == 0:
@@ -98,6 +102,8 @@ class Work(Config):
                 raise ConfigError(f"work.{name} is {getattr(self, name)}; it must be at least 1 {unit}, or left out.")
         if self.uplink is not UNSET and all(getattr(uplink, "is_identity", False) for uplink in self.uplink):
             leave_out(self, "uplink")  # nothing happens to the change, so the model itself is sent
+        if self.downlink is not UNSET:
+            self._check_downlink(self.downlink)
         if self.epochs < 1:
             raise ConfigError(f"work.epochs is {self.epochs}; a client must do at least 1 local epoch.")
         if self.batch_size < 1:
@@ -108,10 +114,21 @@ class Work(Config):
             if not (isfinite(value) and value >= 0):
                 raise ConfigError(f"work.{name} is {value}; it must be zero or a positive number.")
 
+    def _check_downlink(self, downlink: Uplink) -> None:
+        if self.start == "own":
+            raise ConfigError('work.downlink has nothing to send: work.start is "own". Leave one of them out.')
+        if any(getattr(downlink, name, False) for name in ("remembers", "needs_start", "draws_noise")):
+            raise ConfigError(
+                f"work.downlink is {type(downlink).__name__}, which has a memory of its own, needs a start or adds "
+                "noise. Use a codec alone, such as TopK: what it leaves out is in the next difference."
+            )
+
     @property
     def remembers(self) -> bool:
         """Whether what a client does depends on what it did before, so that it may have one ticket at a time only."""
-        return self.start == "own" or (self.uplink is not UNSET and any(uplink.remembers for uplink in self.uplink))
+        if self.start == "own" or self.downlink is not UNSET:
+            return True
+        return self.uplink is not UNSET and any(uplink.remembers for uplink in self.uplink)
 
     def count_steps(self, num_examples: int) -> int:
         """The mini-batch steps that a client with so many samples is asked for; with `patience` it may make fewer."""

@@ -24,6 +24,7 @@ from asyncfed.rules import Arrival, RuleRun, Vectors
 from asyncfed.rules.protocol import SERVER_ROWS, Probe
 from asyncfed.store.journal import Journal
 from asyncfed.store.ledger import Ledger
+from asyncfed.store.loss_reasons import MODEL_LOST
 from asyncfed.store.schema import (
     CANCEL,
     DISPATCH,
@@ -95,6 +96,7 @@ class Execution:
         self.has_extras = rule is not None  # or, once one is dispatched, a ticket that has them
         self._probe, self._trusted = probe, trusted
         self._merge_key, self._measure_key = purpose_key(seed, "merge"), purpose_key(seed, "measure")
+        self._downlink_key = purpose_key(seed, "downlink")
         self.filtered: dict[int, int] = {}
         self._reports: dict[int, Report] = {}  # with a rule: those that wait to be merged
         self._own_start = own_start
@@ -155,8 +157,10 @@ class Execution:
 
     def lose(self, ticket: int, after: float, energy: float, reason: str | None = None) -> None:
         """A ticket will never be reported: lost `after` seconds, having cost `energy` joules."""
-        client = self.vectors.client_of[ticket]
-        outputs = self.server.lose(ticket)
+        client, forgets = self.vectors.client_of[ticket], reason == MODEL_LOST
+        outputs = self.server.lose(ticket, forgets)
+        if forgets:
+            self.vectors.forget_memory(client)
         self._write(LOST, ticket, client, after, energy, reason)
         self._forget_lost(ticket, energy)
         self._carry_out(outputs)
@@ -262,7 +266,11 @@ class Execution:
             self._work, self._work_detail = work, self._intern(work)
             self.has_extras = self.has_extras or has_extras(dispatch)
         self.dispatches[ticket] = dispatch
-        if work.start == "server":
+        if work.downlink is not UNSET:
+            key = draw_key(self._downlink_key, client, ticket)
+            self.vectors.dispatch_difference(dispatch, work.downlink, self._older_start(dispatch), key)
+            self.ledger.bytes_down += self.vectors.sent_bytes(ticket)
+        elif work.start == "server":
             self.vectors.dispatch(dispatch, self._older_start(dispatch))
             self.ledger.bytes_down += self.ledger.model_bytes
         else:
@@ -283,7 +291,8 @@ class Execution:
             return None
         for other in self.dispatches.values():
             if other.base_version == version and other.work.start == "server" and other is not dispatch:
-                return self.vectors.starts[other.ticket]
+                exact = self.vectors.targets.get(other.ticket)
+                return self.vectors.starts[other.ticket] if exact is None else exact
         raise StrategyError(
             f"{type(self.server.strategy).__name__} trains from version {version}, which no ticket holds any more. "
             "This is a defect of the strategy, not of a client."
@@ -335,7 +344,9 @@ class Execution:
         if self.rule is not None:
             sent = self.rule.send(dispatch.ticket, dispatch.client)
             self.ledger.bytes_down += sum(array.nbytes for array in sent.values())
-        return None if dispatch.memory is None or dispatch.work.uplink is UNSET else float(dispatch.memory)
+        if dispatch.memory is None or (dispatch.work.uplink is UNSET and dispatch.work.downlink is UNSET):
+            return None
+        return float(dispatch.memory)
 
     def first_model(self, client: int) -> np.ndarray:
         """The model that this client draws for itself, where it starts from its own."""

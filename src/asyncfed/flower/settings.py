@@ -72,8 +72,8 @@ def with_prefetch(experiment: Experiment, depth: int) -> Experiment:
         )
     if strategy.work.remembers:
         raise ConfigError(
-            f"prefetch is {depth}, but clients remember something between their tasks (work.uplink, work.start), which "
-            "is still changing while they are busy. Set prefetch to 1."
+            f"prefetch is {depth}, but clients remember something between their tasks (work.uplink, work.downlink, "
+            "work.start), which is still changing while they are busy. Set prefetch to 1."
         )
     path = "strategy"
     while isinstance(strategy, Wrapper):  # the wrapped strategy is the one with a concurrency and a sampler

@@ -10,14 +10,28 @@ import numpy as np
 
 from asyncfed.core.record import UNSET
 from asyncfed.live.machine_entropy import draw_noise_key
-from asyncfed.live.wire import CORRECTION, MODEL, Arrays, Parts, Result, Task, WireError, describe_parts, dtype_name
+from asyncfed.live.wire import (
+    CORRECTION,
+    DIFFERENCE,
+    MODEL,
+    Arrays,
+    Parts,
+    Result,
+    Task,
+    WireError,
+    describe_parts,
+    dtype_name,
+)
 from asyncfed.problems.client_measurements import asks_for_measurements, measure_client
 from asyncfed.problems.protocol import Array, ClientShard, MeasuresLoss, MeasuresRowLosses
-from asyncfed.uplinks.chain import decode_message, encode_change, init_memory
+from asyncfed.uplinks.chain import apply_difference, decode_message, encode_change, init_memory
 from asyncfed.uplinks.client_memory import ClientMemory
 
 OWN_MODEL = "own_model"
 """The name under which a client remembers its own model, beside what its uplinks remember."""
+
+REFERENCE = "start"
+"""The name under which it remembers, with a downlink, the model that it started from."""
 
 FirstModel: TypeAlias = Callable[[], np.ndarray]
 """Gives the model that a client draws for itself, for work that starts from the client's own."""
@@ -48,16 +62,20 @@ def work_on(
         The result, and the arrays to be sent with it: the trained model, or the message of the work's uplinks.
     """
     began, work = clock(), task.work
+    if work.downlink is not UNSET and MODEL not in arrays and task.memory not in memory.of_ticket:
+        return _cannot_train(shard, task, clock() - began), {}
     kept, used = ({}, UNSET) if task.memory is UNSET else _recall(task.memory, task, arrays, memory, first_model)
-    start = _find(arrays, MODEL) if work.start == "server" else kept[OWN_MODEL]
+    start = _find_start(task, arrays, kept)
     trained, metrics = _train(shard, task, start, arrays.get(CORRECTION))
     parts: Parts = UNSET
     sent = {MODEL: trained}
-    after = {OWN_MODEL: trained}
+    after = {OWN_MODEL: trained} if work.start == "own" else {}
     if work.uplink is not UNSET:
         message, after = _encode(task, start, trained, kept)
         sent = message or {}
         parts = describe_parts(sent)
+    if work.downlink is not UNSET:
+        after[REFERENCE] = start
     if task.memory is not UNSET:
         memory.store(task.ticket, after)
     if pause is not None:
@@ -73,6 +91,22 @@ def work_on(
         parts,
     )
     return result, sent
+
+
+def _cannot_train(shard: ClientShard, task: Task, seconds: float) -> Result:
+    """The answer of a client that is sent a difference and has lost the model it is from."""
+    return Result(task.session, task.ticket, seconds, shard.num_examples, task.dtype, None, -1, ())
+
+
+def _find_start(task: Task, arrays: Arrays, kept: Arrays) -> np.ndarray:
+    """The model that the training begins with: sent, the client's own, or what it had and the difference to it."""
+    if task.work.start == "own":
+        return kept[OWN_MODEL]
+    if task.work.downlink is UNSET or MODEL in arrays:
+        return _find(arrays, MODEL)
+    names = [name for name in arrays if name.startswith(DIFFERENCE)]
+    message = {name.removeprefix(DIFFERENCE): arrays[name] for name in names}
+    return apply_difference(task.work.downlink, _find(kept, REFERENCE), message)
 
 
 def _find(arrays: Arrays, name: str) -> np.ndarray:

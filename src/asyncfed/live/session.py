@@ -50,12 +50,12 @@ from asyncfed.engine.replay import repeat_costs, repeat_input, with_decisions
 from asyncfed.live.checks import Limits, change_norm, find_fault, find_fault_in_change, max_message_bytes, read_model
 from asyncfed.live.machine_entropy import draw_noise_key
 from asyncfed.live.ticket_records import TicketRecords
-from asyncfed.live.wire import CORRECTION, MODEL, Arrays, Parts, Result, Task, describe_parts, dtype_name
+from asyncfed.live.wire import CORRECTION, DIFFERENCE, MODEL, Arrays, Parts, Result, Task, describe_parts, dtype_name
 from asyncfed.problems.protocol import Problem
 from asyncfed.store.error_messages import explain_damage
 from asyncfed.store.events import Event
 from asyncfed.store.journal import Journal
-from asyncfed.store.loss_reasons import OVER, REPLY_REFUSED, SERVER_DIED, SET_ASIDE, TOO_LATE, WRONG_SECRET
+from asyncfed.store.loss_reasons import MODEL_LOST, OVER, REPLY_REFUSED, SERVER_DIED, SET_ASIDE, TOO_LATE, WRONG_SECRET
 from asyncfed.store.schema import LEAVE, LOST, REFUSED, REPORT, SKIPPED, WAKE
 from asyncfed.uplinks.chain import declared_size, message_size
 from asyncfed.uplinks.noise import draws_noise
@@ -296,6 +296,10 @@ class LiveSession:
         if dispatch is None or not own:
             return self._refuse_unexpected(client, result.ticket, dispatch)
         ticket = dispatch.ticket
+        if result.memory == -1 and ticket in self._execution.vectors.differences:
+            self._lose(ticket, MODEL_LOST)
+            self._end_if_stopped()
+            return Refusal(MODEL_LOST, is_fault=False)
         seconds_out = self._execution.now - records.dispatched_at[ticket]
         fault = find_fault(dispatch, result, self._limits, server.num_examples(client), seconds_out)
         if fault is None:
@@ -403,11 +407,14 @@ class LiveSession:
     def make_task(self, dispatch: Dispatch) -> tuple[Task, Arrays]:
         """What is sent for a ticket in flight: its task, and the arrays that go with it. Never change the latter.
 
-        They are the model, unless the client starts from its own, and what the rule sends along.
+        They are the model, or the difference from one that the client has, unless it starts from its own; and what the
+        rule sends along.
         """
         ticket, client, work, execution = dispatch.ticket, dispatch.client, dispatch.work, self._execution
         params = execution.vectors.starts[ticket]
         arrays = {MODEL: params} if work.start == "server" else {}
+        if ticket in execution.vectors.differences:
+            arrays = {DIFFERENCE + name: array for name, array in execution.vectors.differences[ticket].items()}
         if execution.rule is not None:
             arrays |= execution.rule.sent_with(ticket)
         parts: Parts = UNSET if len(arrays) == 1 and MODEL in arrays else describe_parts(arrays)
@@ -436,9 +443,10 @@ class LiveSession:
 
     @property
     def uplinks(self) -> tuple[Uplink, ...]:
-        """What clients do to their changes, as far as it is known before the strategy is asked."""
-        uplinks = self._execution.server.strategy.work.uplink
-        return () if uplinks is UNSET else uplinks
+        """What clients need to know to send and to receive, as far as it is known before the strategy is asked."""
+        work = self._execution.server.strategy.work
+        downlink = () if work.downlink is UNSET else (work.downlink,)
+        return (() if work.uplink is UNSET else work.uplink) + downlink
 
     def sends_corrections(self) -> bool:
         """Whether the rule sends corrections along with the model, to judge by the first ticket."""

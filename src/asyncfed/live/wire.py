@@ -36,6 +36,8 @@ MAX_PARTS = 64
 MAX_PART_NAME = 64
 MAX_CLASS_NAME = 64
 MODEL, CORRECTION = "model", "correction"
+DIFFERENCE = "downlink/"
+"""How the names of arrays begin that are sent in place of the model."""
 _prefix = struct.Struct("<3sBIQ")
 
 
@@ -83,8 +85,9 @@ class Task(Record, tag_field="kind", tag="task"):
         dtype: of the model.
         memory: for work that remembers, the ticket whose memory is to be used; -1 for none.
         uplink_key: for work with uplinks, what all their randomness is made from.
-        parts: the arrays in the body: `model` unless the client starts from its own, and what the rule of the server
-            sends along, `correction`. UNSET: the model alone.
+        parts: the arrays in the body: `model`, or `downlink/...`, the difference from the model that the client started
+            from in the ticket `memory`, or neither if it starts from its own; and what the rule of the server sends
+            along, `correction`. UNSET: the model alone.
     """
 
     session: str
@@ -115,8 +118,8 @@ class Result(Record, tag_field="kind", tag="result"):
         dtype: of the model.
         metrics: numbers by name; `steps` where fewer may have been made than were asked for.
         memory: for work that remembers, the ticket whose memory was used; -1 if the client began anew.
-        parts: the arrays in the body: the message of the uplinks, none if nothing was worth sending. UNSET: the trained
-            model.
+        parts: the arrays in the body: the message of the uplinks, none if nothing was worth sending, or if the client
+            had lost the model that a difference was from. UNSET: the trained model.
     """
 
     session: str

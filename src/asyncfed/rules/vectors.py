@@ -9,10 +9,11 @@ from __future__ import annotations
 import numpy as np
 
 from asyncfed.core.errors import StrategyError, did_you_mean
-from asyncfed.core.types import Combine, Dispatch, Merge
+from asyncfed.core.record import UNSET
+from asyncfed.core.types import Combine, Dispatch, Merge, Uplink
 from asyncfed.rules.latest_average import LatestAverage
 from asyncfed.rules.protocol import Arrays, Combiner
-from asyncfed.uplinks.chain import init_mirror
+from asyncfed.uplinks.chain import apply_difference, init_mirror, message_size
 from asyncfed.uplinks.client_memory import ClientMemory
 
 KEPT, NEW = "client_memory/", "new_memory/"
@@ -20,6 +21,12 @@ KEPT, NEW = "client_memory/", "new_memory/"
 
 MIRROR, NEW_MIRROR = "mirror/", "new_mirror/"
 """The same, of what the server keeps of it."""
+
+DIFFERENCE = "difference/"
+"""How the names of arrays begin that go down with a ticket in place of the model."""
+
+REFERENCE = "downlink/start"
+"""What a mirror calls the model that the client started a ticket from: what the next difference is from."""
 
 COMBINERS: dict[str, Combiner] = {rule.name: rule for rule in [LatestAverage()]}
 
@@ -31,7 +38,8 @@ class Vectors:
     whose it is. `own` holds each client's own model where the work wants it (`start = "own"`). `memories` is what each
     client remembers, and `new_memories`, by ticket, what it will remember if its update is accepted; `mirrors` and
     `new_mirrors` are what the server keeps of that, where an uplink is mirrored. `skipped` are
-    tickets that are out, trained, and whose clients found nothing worth sending.
+    tickets that are out, trained, and whose clients found nothing worth sending. With a downlink, `targets` are the
+    models that tickets would have started from, and `differences` what goes down in place of them.
 
     Args:
         params: the first model.
@@ -51,6 +59,8 @@ class Vectors:
         self.mirrors: dict[int, ClientMemory] = {}
         self.new_mirrors: dict[int, Arrays] = {}
         self.skipped: set[int] = set()
+        self.targets: dict[int, np.ndarray] = {}
+        self.differences: dict[int, Arrays] = {}
         self._combiner_memories: dict[str, object] = {}
 
     def dispatch(self, dispatch: Dispatch, own_start: np.ndarray | None = None) -> np.ndarray:
@@ -60,21 +70,58 @@ class Vectors:
         self.client_of[dispatch.ticket] = dispatch.client
         return start
 
+    def dispatch_difference(self, dispatch: Dispatch, downlink: Uplink, target: np.ndarray | None, key: int) -> None:
+        """Let a ticket start from what its client makes of the difference that it is sent.
+
+            start = reference + C(target - reference)
+
+        The reference is the model that the client started from in the ticket whose memory it is to use. A client
+        without one is sent the whole model.
+
+        Args:
+            dispatch: the ticket.
+            downlink: C.
+            target: the model that the ticket would start from; None for the present one.
+            key: what all draws of C are made from.
+        """
+        ticket, kept = dispatch.ticket, self.mirrors.get(dispatch.client)
+        target = self.params if target is None else target
+        memory = {} if kept is None or dispatch.memory is None else kept.of_ticket.get(dispatch.memory, {})
+        reference, start = memory.get(REFERENCE), target
+        if reference is not None:
+            message, _ = downlink.encode({}, target - reference, key)
+            self.differences[ticket] = message or {}
+            start = apply_difference(downlink, reference, self.differences[ticket])
+        self.starts[ticket], self.targets[ticket], self.client_of[ticket] = start, target, dispatch.client
+
+    def sent_bytes(self, ticket: int) -> int:
+        """What goes down with a ticket that starts from the server's model: the model, or a difference."""
+        return message_size(self.differences[ticket]) if ticket in self.differences else self.params.nbytes
+
+    def forget_memory(self, client: int) -> None:
+        """A client has lost all that it remembered."""
+        self.memories.pop(client, None)
+        self.mirrors.pop(client, None)
+
     def forget(self, ticket: int) -> None:
         """A ticket was lost, skipped or dropped."""
         del self.starts[ticket], self.client_of[ticket]
         self.trained.pop(ticket, None)
         self.skipped.discard(ticket)
-        if self.new_memories or self.new_mirrors:
-            self.new_memories.pop(ticket, None)
-            self.new_mirrors.pop(ticket, None)
+        self._forget_extras(ticket)
+
+    def _forget_extras(self, ticket: int) -> None:
+        if self.new_memories or self.new_mirrors or self.targets:
+            for by_ticket in (self.new_memories, self.new_mirrors, self.targets, self.differences):
+                by_ticket.pop(ticket, None)
 
     def mirror(self, dispatch: Dispatch, memory: int | None) -> Arrays:
         """What the server keeps of the memory that this ticket's client used, which is that of ticket `memory`."""
         first = init_mirror(dispatch.work.uplink, self.params.size, self.params.dtype)
         if not first or memory is None or memory < 0:
             return first
-        return self.mirrors[dispatch.client].of_ticket[memory]
+        kept = self.mirrors[dispatch.client].of_ticket[memory]
+        return {name: array for name, array in kept.items() if name != REFERENCE}
 
     def accept_memory(self, dispatch: Dispatch) -> None:
         """This ticket was answered: what its client remembers from it may be used by its next ticket.
@@ -85,6 +132,9 @@ class Vectors:
         memory, mirror = self.new_memories.pop(ticket, None), self.new_mirrors.pop(ticket, None)
         if memory is not None:
             self.memories.setdefault(client, ClientMemory()).store(ticket, memory)
+        if dispatch.work.downlink is not UNSET:
+            mirror = {**(mirror or {}), REFERENCE: self.starts[ticket]}
+            self.differences.pop(ticket, None)
         if mirror is not None and dispatch.memory is not None:
             kept = self.mirrors.setdefault(client, ClientMemory())
             kept.keep(dispatch.memory)
@@ -99,6 +149,8 @@ class Vectors:
         for ticket, weight in zip(merge.tickets, merge.weights, strict=True):
             del self.client_of[ticket]
             model, start = self.trained.pop(ticket), self.starts.pop(ticket)
+            if self.targets:
+                self._forget_extras(ticket)
             merged = np.empty_like(self.params)
             if merge.of == "model":
                 self._mix(self.params, keep, model, weight, merged)
@@ -113,6 +165,7 @@ class Vectors:
         for ticket in merge.tickets:
             clients.append(self.client_of.pop(ticket))
             model, start = self.trained.pop(ticket), self.starts.pop(ticket)
+            self._forget_extras(ticket)
             payloads.append(model if merge.of == "model" else model - start)
         memory = self._combiner_memories.get(name)
         if memory is None:
@@ -120,6 +173,10 @@ class Vectors:
         self.params, self._combiner_memories[name], _ = COMBINERS[name].apply(
             memory, self.params, payloads, merge.weights, clients, combine.settings
         )
+
+    @property
+    def _by_ticket(self) -> dict[str, dict[int, Arrays]]:
+        return {NEW: self.new_memories, NEW_MIRROR: self.new_mirrors, DIFFERENCE: self.differences}
 
     # ---- checkpoints -----------------------------------------------------------------------------------------
 
@@ -142,7 +199,11 @@ class Vectors:
         arrays["own"] = _stack(list(self.own.values()), self.params)
         if self.skipped:
             arrays["skipped_tickets"] = np.array(sorted(self.skipped), np.int64)
-        for prefix, new in ((NEW, self.new_memories), (NEW_MIRROR, self.new_mirrors)):
+        if self.targets:
+            arrays["target_tickets"] = np.array(list(self.targets), np.int64)
+            arrays["targets"] = _stack(list(self.targets.values()), self.params)
+            arrays["difference_tickets"] = np.array(list(self.differences), np.int64)
+        for prefix, new in self._by_ticket.items():
             for ticket, kept in new.items():
                 arrays |= {f"{prefix}{ticket}/{name}": array for name, array in kept.items()}
         for prefix, memories in ((KEPT, self.memories), (MIRROR, self.mirrors)):
@@ -166,7 +227,10 @@ class Vectors:
         vectors.trained = dict(zip(arrays["trained_tickets"].tolist(), arrays["trained"], strict=True))
         vectors.own = dict(zip(arrays["own_clients"].tolist(), arrays["own"], strict=True))
         vectors.skipped = set(arrays["skipped_tickets"].tolist()) if "skipped_tickets" in arrays else set()
-        for prefix, new in ((NEW, vectors.new_memories), (NEW_MIRROR, vectors.new_mirrors)):
+        if "target_tickets" in arrays:
+            vectors.targets = dict(zip(arrays["target_tickets"].tolist(), arrays["targets"], strict=True))
+            vectors.differences = {ticket: {} for ticket in arrays["difference_tickets"].tolist()}
+        for prefix, new in vectors._by_ticket.items():
             for name in [name for name in arrays if name.startswith(prefix)]:
                 ticket, part = name.removeprefix(prefix).split("/", 1)
                 new.setdefault(int(ticket), {})[part] = arrays[name]

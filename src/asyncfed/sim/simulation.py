@@ -186,7 +186,7 @@ class Simulation:
     def _bytes(self, dispatch: Dispatch, measured: dict[str, float]) -> tuple[int, int]:
         """How many go down and up with this ticket; a lost one counts as if its message were as long as the model."""
         execution, work, params = self._execution, dispatch.work, self._execution.vectors.params
-        down = params.nbytes if work.start == "server" else 0
+        down = execution.vectors.sent_bytes(dispatch.ticket) if work.start == "server" else 0
         if execution.rule is not None:
             down += sum(array.nbytes for array in execution.rule.sent_with(dispatch.ticket).values())
             if execution.rule.upload_size is not None:

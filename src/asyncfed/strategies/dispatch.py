@@ -315,8 +315,9 @@ def check_tickets(field: str, tickets: int, sampler: Sampler, work: Work, num_cl
         )
     if work.remembers and sampler.queues:
         raise ConfigError(
-            "strategy.sampler gives tickets to busy clients too, but work.uplink has a memory, which is still changing "
-            "while they are busy. Use the sampler uniform_idle, or uplinks without a memory."
+            "strategy.sampler gives tickets to busy clients too, but with this work.uplink or work.downlink they "
+            "remember something, which is still changing while they are busy. Use the sampler uniform_idle, or uplinks "
+            "without a memory and no downlink."
         )
 
 

@@ -147,6 +147,14 @@ def decode_message(
     return change, after
 
 
+def apply_difference(downlink: Uplink, reference: np.ndarray, message: Arrays) -> np.ndarray:
+    """The model that a difference leads to: the one line that server and client have in common, to the last bit."""
+    if not message:
+        return reference
+    start: np.ndarray = reference + downlink.decode(message, reference.size, reference.dtype)
+    return start
+
+
 def take(message: Arrays, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray:
     """An array of a message. Raises ValueError if it is missing, or not of this shape and type."""
     array = message.get(name)

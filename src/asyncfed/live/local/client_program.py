@@ -68,7 +68,7 @@ class ClientSetup(NamedTuple):
         first_model: the model it draws for itself, for work that starts from it. One training of it is done before the
             hello, because a process's first takes longer than others.
         slowdown: how slow it is made.
-        uplinks: those of the work. Loading them makes uplinks of the user's own known to the process.
+        uplinks: those of the work, and its downlink. Loading them makes uplinks of the user's own known to the process.
         corrected: whether tasks bring a correction; then a training with one is done before the hello, too.
         log: the file for what the client's own code raises; empty for none. The server does not read it.
     """

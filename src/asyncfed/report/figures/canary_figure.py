@@ -14,7 +14,7 @@ from asyncfed.report.figures.figure_data import FigureData, Panel, Series
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-BINS, POINTS = 30, 200
+MOST_BINS, POINTS = 30, 200
 
 
 def draw_audit(audit: CanaryAudit) -> Figure:
@@ -41,7 +41,7 @@ def canary_figure(audit: CanaryAudit) -> FigureData:
 
 def _distributions(audit: CanaryAudit) -> Panel:
     both = np.array([*audit.without, *audit.with_canary])
-    edges = np.linspace(both.min(), both.max(), BINS + 1)
+    edges = np.linspace(both.min(), both.max(), min(MOST_BINS, round(len(both) ** 0.5 / 1.5)) + 1)
     series = [
         Series(label, tuple(((edges[1:] + edges[:-1]) / 2).tolist()), _density(values, edges))
         for label, values in (("without the canary", audit.without), ("with the canary", audit.with_canary))

@@ -8,9 +8,10 @@ from tests.live.tiny_parts import Corrected, Impatient, SendIf
 import asyncfed as af
 from asyncfed.core.types import Budget, Work
 from asyncfed.flower.node_memory import load_memory, save_memory
+from asyncfed.rules import Noised
 from asyncfed.runs.progress import seal
-from asyncfed.strategies import FedBuff, PublishedScripts
-from asyncfed.uplinks import QSGD, ErrorFeedback, LowRank, TopK
+from asyncfed.strategies import FedAsync, FedBuff, PublishedScripts
+from asyncfed.uplinks import QSGD, Clip, ErrorFeedback, LocalNoise, LowRank, TopK
 from asyncfed.uplinks.client_memory import ClientMemory
 
 BASE = {"epochs": 1, "batch_size": 4, "learning_rate": 0.01}
@@ -24,6 +25,13 @@ STRATEGIES = {
     "levels": FedBuff(concurrency=3, buffer_size=2, work=Work(**BASE, uplink=(QSGD(),))),
     "low rank": FedBuff(concurrency=3, buffer_size=2, work=Work(**BASE, uplink=(ErrorFeedback(codec=FACTORS),))),
     "shapes of the problem": FedBuff(concurrency=3, buffer_size=2, work=Work(**BASE, uplink=(LowRank(rank=1),))),
+    "noise of the server": FedBuff(
+        concurrency=3,
+        buffer_size=2,
+        work=Work(**BASE, uplink=(Clip(norm=0.5),)),
+        rule=Noised(clip=0.5, multiplier=1.0, divisor=2),
+    ),
+    "noise of the clients": FedAsync(concurrency=3, work=Work(**BASE, uplink=(LocalNoise(clip=0.5, multiplier=0.1),))),
     "own start": PublishedScripts(cohort_size=3, work=Work(**BASE)),
     "timers and cancels": Impatient(seconds=3.0),
 }

@@ -12,7 +12,20 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from asyncfed import attacks, data, delays, errors, presets, problems, rules, strategies, testing, theory, uplinks
+    from asyncfed import (
+        attacks,
+        data,
+        delays,
+        errors,
+        presets,
+        privacy,
+        problems,
+        rules,
+        strategies,
+        testing,
+        theory,
+        uplinks,
+    )
     from asyncfed.analysis.comparison import Comparison, compare
     from asyncfed.api import Run, advise, certify, load, register, resume, run, run_live, verify, what_if
     from asyncfed.attacks.liars import Liars
@@ -125,6 +138,7 @@ _MODULES = (
     "delays",
     "errors",
     "presets",
+    "privacy",
     "problems",
     "rules",
     "strategies",
@@ -199,6 +213,7 @@ __all__ = [
     "from_toml",
     "load",
     "presets",
+    "privacy",
     "problems",
     "read_toml",
     "register",

@@ -8,6 +8,8 @@ import asyncfed as af
 from asyncfed.core.errors import ConfigError
 from asyncfed.core.record import replace
 from asyncfed.core.types import Budget, Work
+from asyncfed.delays import Delays, Exponential
+from asyncfed.engine.plan import Churn
 from asyncfed.experiment import Experiment
 from asyncfed.privacy import Central, Claim, Local, Tree, epsilon_of
 from asyncfed.privacy.certificate import certify_participation, unprotected_lines
@@ -141,3 +143,14 @@ def test_what_goes_by_measurements_refuses_private_experiments():
         af.compare(private, {"fedbuff": BUFFERED}, seeds=[0], workers=1)
     with pytest.raises(ConfigError, match="a private run makes none"):
         af.certify(private)
+
+
+def test_clients_that_come_go_and_lose_tickets_keep_the_promise(tmp_path):
+    churn = [Churn(time=2.0 + client, client=client, event="leave") for client in range(8)]
+    churn += [Churn(time=9.0 + client, client=client, event="join") for client in range(4)]
+    delays = Delays(compute=Exponential(mean=1.0), dropout=0.2)
+    experiment = replace(experiment_with(Central(epsilon=2.0, separation=1)), churn=tuple(churn), delays=delays)
+    run = af.run(experiment, out=tmp_path / "run.sqlite")
+    assert run.privacy().holds
+    assert run.rounds["lost"][-1] > 0
+    assert af.verify(tmp_path / "run.sqlite").ok

@@ -27,6 +27,7 @@ USES = {
     "optimisers": "strategy.rule.optimiser.kind in TOML",
     "uplinks": "strategy.work.uplink in TOML",
     "attacks": "--attack NAME",
+    "privacy": "--privacy NAME",
     "splits": "split.kind in TOML",
     "distributions": "delays.compute.kind in TOML",
     "availabilities": "delays.availability.kind in TOML",
@@ -114,7 +115,13 @@ def _names_of(section: str) -> dict[str, str]:
         "data": {name: words for name, (words, *_) in BUILT_IN.items()},
     }
     ready = tables.get(section, {})
-    plurals = {"strategies": "strategy", "delays": "delays", "data": "data", "availabilities": "availability"}
+    plurals = {
+        "strategies": "strategy",
+        "delays": "delays",
+        "data": "data",
+        "privacy": "privacy",
+        "availabilities": "availability",
+    }
     part = plurals.get(section, section[:-1])
     registered = {} if section == "presets" else kinds(part)
     in_toml = IN_TOML.get(section, "")

@@ -158,9 +158,9 @@ def unprotected_lines(certificate: PrivacyCertificate) -> list[str]:
         lines.append("measurements on clients' data made later: none were made during the run")
     if certificate.claim is not None and certificate.claim.mode != "local":
         lines.append("anything from the server itself, which sees single updates and has to be trusted")
-    if certificate.live:
-        lines.append("clients from whoever has the run's file: it holds the keys of the noise, for replay")
-    else:
+    if not certificate.live:
         lines.append("clients from whoever knows the seed: noise of a simulation can be repeated. Deploy a live run")
+    elif certificate.claim is None or certificate.claim.mode != "local":
+        lines.append("clients from whoever has the run's file: it holds the keys of the noise, for replay")
     lines.append("single rows more than their client as a whole: per-example noise is the client's own affair")
     return lines

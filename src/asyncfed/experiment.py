@@ -34,7 +34,7 @@ from asyncfed.engine.stopping import Stopping
 from asyncfed.privacy import Claim, Privacy, Setting
 from asyncfed.problems.linear import LinearModel
 from asyncfed.problems.protocol import Initialisation, Problem, ProblemDescription
-from asyncfed.problems.trusted_rows import TrustedData
+from asyncfed.problems.trusted_rows import TrustedData, draws_from_clients
 from asyncfed.registry import part_members
 from asyncfed.rules.secure_aggregation import SecureAggregation
 from asyncfed.strategies import AFL
@@ -149,6 +149,7 @@ class Experiment(Config):
             budget=self.budget,
             stops_by_measurement=self.stopping is not None and self.stopping.measures,
             measures_drift=self.evaluation.drift,
+            shares_rows=self.trusted is not UNSET and draws_from_clients(self.trusted),
         )
 
     def prepare_data(self) -> PreparedData:

@@ -9,6 +9,7 @@ from asyncfed.engine.evaluation import Evaluation
 from asyncfed.engine.stopping import Stopping
 from asyncfed.experiment import Experiment, from_toml
 from asyncfed.privacy import Central, Local, Tree
+from asyncfed.problems.trusted_rows import TrustedFile, TrustedRows
 from asyncfed.rules import Adam, Clipped, Compared, Median, Noised, NormBounded, Optimised, QFair, Robust, Scaffold
 from asyncfed.strategies import AFL, FedAsync, FedAvg, FedBuff, algorithms
 from asyncfed.strategies.aflguard import AFLGuard
@@ -82,6 +83,19 @@ def test_noise_at_the_server_refuses(mode, name):
 )
 def test_noise_at_the_client_refuses(strategy, word):
     refuse(word, Local(epsilon=8.0), strategy)
+
+
+def test_rows_of_the_servers_own_may_not_be_clients():
+    guarded = AFLGuard(concurrency=4, trusted_client="server")
+    refuse("drawn from clients'", Local(epsilon=8.0), guarded, trusted=TrustedRows(rows=5))
+    own = Experiment(
+        num_clients=20,
+        budget=Budget(rounds=12),
+        strategy=guarded,
+        privacy=Local(epsilon=8.0),
+        trusted=TrustedFile(file="rows.npz"),
+    )
+    assert own.privacy_claim().epsilon == pytest.approx(8.0)
 
 
 @pytest.mark.parametrize("mode", [Central(epsilon=2.0), Tree(epsilon=2.0), Local(epsilon=8.0)])

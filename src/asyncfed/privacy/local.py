@@ -73,7 +73,7 @@ class Local(PrivacySettings, tag_field="kind", tag="local"):
         check_measurements(setting, self.unprotected_evaluation)
         check_work(strategy.work)
         check_selection(strategy)
-        check_server_rows(strategy)
+        check_server_rows(strategy, setting)
         claim = self.claim(strategy, setting)
         capped = ParticipationCaps(
             strategy=_with_local_noise(strategy, LocalNoise(clip=claim.clip, multiplier=claim.multiplier)),

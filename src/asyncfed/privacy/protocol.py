@@ -18,12 +18,14 @@ class Setting(Record):
         budget: when the run ends by itself.
         stops_by_measurement: whether a measurement on clients' data may end it, or choose its model.
         measures_drift: whether trainings are repeated to be measured.
+        shares_rows: whether the rows of the server's own are drawn from those of clients.
     """
 
     num_clients: int
     budget: Budget
     stops_by_measurement: bool = False
     measures_drift: bool = False
+    shares_rows: bool = False
 
 
 class Claim(Record):

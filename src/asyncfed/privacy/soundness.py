@@ -9,7 +9,7 @@ from asyncfed.core.record import UNSET, kind_of
 from asyncfed.core.server import Server
 from asyncfed.core.types import Dispatch, Merge, Report, Work
 from asyncfed.privacy.protocol import Setting
-from asyncfed.rules.protocol import rule_of, trains_on
+from asyncfed.rules.protocol import SERVER_ROWS, rule_of, trains_on
 from asyncfed.strategies.protocol import Strategy
 from asyncfed.strategies.samplers import WorkCheckingSampler
 from asyncfed.strategies.single_updates import MEASURED, why_single_updates
@@ -65,14 +65,16 @@ def check_selection(strategy: Strategy) -> None:
         )
 
 
-def check_server_rows(strategy: Strategy) -> None:
-    """Refuse rules by which the server trains on a client's rows."""
+def check_server_rows(strategy: Strategy, setting: Setting) -> None:
+    """Refuse rules by which the server trains on clients' rows."""
     client = trains_on(rule_of(strategy))
-    if client is not None and client >= 0:
-        raise ConfigError(
-            f"strategy.rule trains on the rows of client {client} at the server, which no noise protects. Give the "
-            "server rows of its own (trusted)."
-        )
+    if client is None or (client == SERVER_ROWS and not setting.shares_rows):
+        return
+    whose = "rows that are drawn from clients'" if client == SERVER_ROWS else f"the rows of client {client}"
+    raise ConfigError(
+        f"strategy.rule trains on {whose} at the server, which no noise protects. Give the server rows of its own: "
+        'trusted = {kind = "file", file = "trusted.npz"}.'
+    )
 
 
 def check_sums(strategy: Strategy) -> None:

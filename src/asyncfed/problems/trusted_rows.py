@@ -31,13 +31,19 @@ class TakesRows(Protocol):
 class TrustedData(Protocol):
     """The `trusted` of an experiment: which rows the server holds and trusts.
 
-    `shard(problem, seed)` makes what can be trained on them; the same arguments must give the same rows.
+    `shard(problem, seed)` makes what can be trained on them; the same arguments must give the same rows. One whose rows
+    are nobody else's says so with `draws_from_clients = False`.
     """
 
     def shard(self, problem: Problem, seed: int) -> ClientShard: ...
 
 
 declare_part("trusted", TrustedData)
+
+
+def draws_from_clients(trusted: TrustedData) -> bool:
+    """Whether these rows are clients' own too; so it is taken to be where they do not say."""
+    return bool(getattr(trusted, "draws_from_clients", True))
 
 
 @register("trusted")
@@ -103,6 +109,7 @@ class TrustedFile(Config, tag_field="kind", tag="file"):
 
     file: str
     sha256: str | UnsetType = UNSET
+    draws_from_clients = False
 
     def __post_init__(self) -> None:
         if not self.file.endswith((".npz", ".csv")):

@@ -6,22 +6,29 @@ from flwr.app import RecordDict
 from tests.live.tiny_parts import Corrected, Impatient, SendIf
 
 import asyncfed as af
+from asyncfed import uplinks
 from asyncfed.core.types import Budget, Work
 from asyncfed.flower.node_memory import load_memory, save_memory
 from asyncfed.rules import Noised
 from asyncfed.runs.progress import seal
-from asyncfed.strategies import FedAsync, FedBuff, PublishedScripts
+from asyncfed.store.loss_reasons import MODEL_LOST
+from asyncfed.strategies import ACE, FedAsync, FedBuff, PublishedScripts
 from asyncfed.uplinks import QSGD, Clip, ErrorFeedback, LocalNoise, LowRank, TopK
 from asyncfed.uplinks.client_memory import ClientMemory
 
 BASE = {"epochs": 1, "batch_size": 4, "learning_rate": 0.01}
 SPARSE = Work(**BASE, uplink=(ErrorFeedback(codec=TopK(fraction=0.2)),))
 FACTORS = LowRank(rank=1, shapes=((5, 2), (1,)))
+QUIET, MIRRORED = uplinks.SendIf(threshold=1.2, at_most=2), uplinks.EF21(codec=TopK(fraction=0.2))
 STRATEGIES = {
     "error feedback": FedBuff(concurrency=3, buffer_size=2, work=SPARSE),
     "correction": FedBuff(concurrency=3, buffer_size=2, work=Work(**BASE), rule=Corrected()),
     "correction and uplink": FedBuff(concurrency=3, buffer_size=2, work=SPARSE, rule=Corrected()),
     "unknown size": FedBuff(concurrency=3, buffer_size=2, work=Work(**BASE, uplink=(SendIf(),))),
+    "send if": FedBuff(concurrency=3, buffer_size=2, work=Work(**BASE, uplink=(QUIET,))),
+    "ef21": ACE(concurrency=3, work=Work(**BASE, uplink=(MIRRORED,))),
+    "downlink": FedBuff(concurrency=3, buffer_size=2, work=Work(**BASE, downlink=TopK(fraction=0.3))),
+    "downlink and ef21": ACE(concurrency=3, work=Work(**BASE, uplink=(MIRRORED,), downlink=QSGD())),
     "levels": FedBuff(concurrency=3, buffer_size=2, work=Work(**BASE, uplink=(QSGD(),))),
     "low rank": FedBuff(concurrency=3, buffer_size=2, work=Work(**BASE, uplink=(ErrorFeedback(codec=FACTORS),))),
     "shapes of the problem": FedBuff(concurrency=3, buffer_size=2, work=Work(**BASE, uplink=(LowRank(rank=1),))),
@@ -38,7 +45,9 @@ STRATEGIES = {
 
 
 def began_anew(run):
-    return [row.client for row in run.events("report") if row.memory == -1]
+    """Clients that said so: with their answer, or in place of it, if they had lost what they cannot train without."""
+    anew = [row.client for row in run.events("report", "skipped") if row.memory == -1]
+    return anew + [row.client for row in run.events("lost") if row.reason == MODEL_LOST]
 
 
 def check_replay(run):

@@ -46,7 +46,7 @@ def test_without_noise_to_speak_of_the_canary_is_seen_as_it_was_clipped(mode):
     """Its change of length 3 counts 1, as often as it takes part, and other clients' changes cancel out."""
     quiet = canary_experiment(mode, EPSILON, 3, noise_fraction=1e-9)
     difference = CanaryRuns(quiet, True).observe(5) - CanaryRuns(quiet, False).observe(6)
-    assert len(difference) == quiet.releases
+    assert len(difference) == quiet.claim.participations
     if mode == "local":
         assert difference.sum() > 0.5  # FedAsync mixes models
     else:

@@ -53,12 +53,12 @@ class CanaryExperiment(Record):
     Args:
         experiment: with the noise that is really added.
         claim: what it promises.
-        releases: how many models are released after the first.
+        num_clients: how many clients there are; all are in every release.
     """
 
     experiment: Experiment
     claim: Claim
-    releases: int
+    num_clients: int
 
 
 def canary_experiment(
@@ -66,7 +66,8 @@ def canary_experiment(
 ) -> CanaryExperiment:
     """The experiment of a mode, composed as any private experiment is.
 
-    All work takes the same time, so that runs differ in their noise alone.
+    All work takes the same time, so that runs differ in their noise alone. In the local mode the canary is alone, for
+    what others send hides nothing.
 
     Args:
         mode: "central" or "tree", with FedBuff, or "local", with FedAsync.
@@ -85,19 +86,19 @@ def canary_experiment(
     if participations < 1:
         raise ConfigError(f"participations is {participations}; the canary must take part at least once.")
     privacy = MODES[mode](epsilon, delta, participations)
-    updates = CLIENTS * participations
+    clients = 1 if mode == "local" else CLIENTS
     buffered = FedBuff(concurrency=CLIENTS, buffer_size=CLIENTS, server_lr=1.0, work=WORK)
     experiment = Experiment(
         name="canaries",
-        num_clients=CLIENTS,
-        strategy=FedAsync(concurrency=CLIENTS, work=WORK) if mode == "local" else buffered,
+        num_clients=clients,
+        strategy=FedAsync(concurrency=1, work=WORK) if mode == "local" else buffered,
         privacy=privacy if noise_fraction == 1 else Weakened(privacy=privacy, noise_fraction=noise_fraction),
-        budget=Budget(updates=updates),
+        budget=Budget(updates=clients * participations),
         evaluation=Evaluation(every=10**6),
     )
     claim = experiment.privacy_claim()
     assert claim is not None
-    return CanaryExperiment(experiment, claim, updates if mode == "local" else participations)
+    return CanaryExperiment(experiment, claim, clients)
 
 
 MODES: dict[str, Callable[[float, float, int], Privacy]] = {

@@ -11,7 +11,7 @@ from asyncfed.core.errors import ProtocolError
 from asyncfed.core.record import replace
 from asyncfed.core.types import Merge
 from asyncfed.engine.execution import Execution
-from asyncfed.privacy_audit.canary_experiments import CLIENTS, CanaryExperiment
+from asyncfed.privacy_audit.canary_experiments import CanaryExperiment
 from asyncfed.privacy_audit.canary_problem import CanaryProblem
 from asyncfed.sim.simulation import Simulation
 from asyncfed.store.journal import Journal
@@ -30,9 +30,9 @@ class CanaryRuns:
 
     def __init__(self, audited: CanaryExperiment, takes_part: bool) -> None:
         self._audited = audited
-        self._problem = CanaryProblem(takes_part, LENGTH_IN_CLIPS * audited.claim.clip, CLIENTS)
+        self._problem = CanaryProblem(takes_part, LENGTH_IN_CLIPS * audited.claim.clip, audited.num_clients)
         self._plan = audited.experiment.plan(1)  # composed once: that takes longer than a run
-        self._delays = audited.experiment.bind_delays(CLIENTS)
+        self._delays = audited.experiment.bind_delays(audited.num_clients)
 
     def observe(self, seed: int) -> NDArray[np.float64]:
         """How far each released model is from the one before, along the canary's direction.
@@ -55,10 +55,10 @@ class CanaryRuns:
         while not simulation.finished:
             simulation.advance(1000)
         models.append(float(simulation.state.params[0]))
-        claim, releases = self._audited.claim, self._audited.releases
-        if len(models) != releases + 1 or set(merged.values()) != {claim.participations}:
+        due = self._audited.claim.participations
+        if len(models) != due + 1 or set(merged.values()) != {due}:
             raise ProtocolError(
                 f"the canary's run released {len(models) - 1} models, with {dict(merged)} updates by client; "
-                f"{releases} with {claim.participations} of each were due. This is a defect of AsyncFed."
+                f"{due} with {due} of each were due. This is a defect of AsyncFed."
             )
         return np.diff(np.array(models))

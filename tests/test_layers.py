@@ -37,7 +37,10 @@ ROOMS = {
     "live": {*BOTTOM, "kernels", "uplinks", "problems", "store", "engine"},
     "attacks": {*BOTTOM, "kernels", "problems", "delays"},
     "experiment": {*BOTTOM, "strategies", "rules", "privacy", "problems", "data", "delays", "engine", "attacks"},
-    "presets": {*BOTTOM, "strategies", "rules", "problems", "data", "delays", "engine", "theory", "experiment"},
+    "presets": {
+        *BOTTOM,
+        *("strategies", "rules", "uplinks", "problems", "data", "delays", "engine", "theory", "experiment"),
+    },
     "runs": {*BOTTOM, "privacy", "problems", "delays", "store", "engine", "sim", "live", "attacks", "experiment"},
     "analysis": {
         *BOTTOM,

@@ -56,6 +56,19 @@ def test_runs_that_were_refused_say_why():
     assert (row.verdict, row.reason) == ("refused", "no such level")
 
 
+def test_event_triggered_sending_is_compared_at_its_own_rate():
+    runs, all_sent = (_reached(10, 4, 1.0),) * 2, (_reached(80, 20, 1.0), _reached(80, 20, 2.0))
+    entries = {
+        codec: Entry(EntryRequest("regression", "fedbuff", codec, ("1_mbit",), (1, 2)), (), 0.1, (some,), same_rate)
+        for codec, some, same_rate in (("none", WHOLE, ()), ("send_if", runs, (runs, all_sent)))
+    }
+    plan = StudyPlan(tuple(entry.request for entry in entries.values()), False)
+    rows = summarise(StudyResults(plan, tuple(entries.values()), "code"))
+    assert rows[1].uploads_at_same_rate.mean == pytest.approx(5)
+    assert rows[1].savings["uploads"].ratio.mean == pytest.approx(2.5)
+    assert {claim.id: claim.verdict for claim in judge(rows)} == {"regression-uploads": HOLDS}
+
+
 def _verdicts(rows):
     return {claim.id: claim.verdict for claim in judge(list(rows.values()))}
 

@@ -15,7 +15,7 @@ STRATEGY_NAMES = "fedavg,fedasync,fedbuff,afl,afl_delta_mean,ringmaster,fedcompa
 """Written out, for help is printed without importing what makes them; a test compares them."""
 
 
-@takes_experiment("strategy", "rounds", "delays", "attack", "liars", "robust", "privacy", "epsilon")
+@takes_experiment("strategy", "rounds", "delays", "attack", "liars", "robust", "privacy", "epsilon", "compress")
 def advise(
     options: ExperimentOptions,
     delays: Annotated[

@@ -116,6 +116,14 @@ class ExperimentOptions:
     epsilon: Annotated[
         float | None, typer.Option(help="With --privacy: what a client may lose at most.", show_default=EPSILON)
     ] = None
+    compress: Annotated[
+        str | None,
+        typer.Option(
+            help="Clients send less: top_k, sign, rand_k, low_rank, qsgd, bfloat16, send_if or ef21, with settings "
+            "that serve; see docs/communication.md.",
+            show_default="models are sent whole",
+        ),
+    ] = None
     settings: Annotated[
         list[str] | None, typer.Option("--set", help="Any other key: --set strategy.max_staleness=3")
     ] = None
@@ -208,9 +216,9 @@ class ExperimentOptions:
 
     def _change(self, chosen: Experiment, is_table: bool = False) -> Experiment:
         """The experiment with other delays, rounds, seed and settings."""
-        from asyncfed.core.record import replace
+        from asyncfed.core.record import replace, to_plain
         from asyncfed.experiment import changed
-        from asyncfed.presets import delays_named, table_delays
+        from asyncfed.presets import compression_named, delays_named, table_delays
 
         changes = {
             key: value for key, value in {"seed": self.seed, "budget.rounds": self.rounds}.items() if value is not None
@@ -220,6 +228,8 @@ class ExperimentOptions:
             chosen = replace(chosen, delays=table_delays(chosen.strategy.work, named) if is_table else named)
         if self.attack is not None or self.liars is not None:
             chosen = changed(chosen, {"attack": _liars_named(self.attack, self.liars, chosen)})
+        if self.compress is not None:
+            chosen = changed(chosen, {"strategy.work.uplink": [to_plain(compression_named(self.compress))]})
         if self.privacy is not None or self.epsilon is not None:
             changes = {"privacy": _privacy_named(self.privacy, self.epsilon, chosen), **changes}
         return changed(chosen, changes) if changes else chosen

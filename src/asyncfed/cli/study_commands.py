@@ -94,7 +94,7 @@ UNEQUAL = "unequal"
 """The experiment of `fairness` if none is named: clients differ, and some are slow."""
 
 
-@takes_experiment("attack", "liars", "robust", "privacy", "epsilon", preset=UNEQUAL)
+@takes_experiment("attack", "liars", "robust", "privacy", "epsilon", "compress", preset=UNEQUAL)
 def fairness(
     options: ExperimentOptions,
     selections: Annotated[
@@ -164,7 +164,7 @@ def _choose_target(
     return metric, accuracy if loss is None else loss
 
 
-@takes_experiment("attack", "liars", "robust", "privacy", "epsilon")
+@takes_experiment("attack", "liars", "robust", "privacy", "epsilon", "compress")
 def certify(
     options: ExperimentOptions,
     seeds: Annotated[int, typer.Option(help="Runs on the same data, for bounds on means; 0: run nothing.")] = 5,

@@ -51,10 +51,18 @@ def _delays(problem: StudyProblem, link: str) -> DelayDescription:
     return PerWork(delays=delays, steps=LOCAL_STEPS)
 
 
-def cell_experiment(cell: Cell, rate: float, seed: int, target: float | None = None) -> Experiment:
-    """The run of a cell with this learning rate and seed, until the loss is at the target or the updates are spent."""
-    problem = PROBLEMS[cell.problem]
-    work = problem.work(rate, CODECS[cell.codec].uplink)
+def cell_experiment(cell: Cell, rate: float, seed: int, target: float | None = None, longer: float = 1.0) -> Experiment:
+    """The run of a cell, until its loss is at the target or its updates are spent.
+
+    Args:
+        cell: which.
+        rate: the learning rate.
+        seed: of everything random.
+        target: the loss at which it stops; None to go on.
+        longer: how many times the problem's number of updates it may merge.
+    """
+    problem, codec = PROBLEMS[cell.problem], CODECS[cell.codec]
+    work = problem.work(rate, codec.uplink)
     return Experiment(
         name=cell.key.replace("/", "-"),
         seed=seed,
@@ -66,7 +74,7 @@ def cell_experiment(cell: Cell, rate: float, seed: int, target: float | None = N
         model=problem.model,
         strategy=STRATEGIES[cell.strategy].make(work),
         delays=_delays(problem, cell.link),
-        budget=Budget(updates=problem.most_updates),
+        budget=Budget(updates=int(longer * codec.sends * problem.most_updates)),
         stopping=None if target is None else Stopping(metric="objective", target=target),
         evaluation=Evaluation(every=problem.measure_every, unit="update", distance=False),
     )

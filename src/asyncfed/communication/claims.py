@@ -13,6 +13,9 @@ from asyncfed.core.record import Record
 STRATEGY = "fedbuff"
 SLOW_LINK = "1_mbit"
 
+TARGET = "times less than sending everything, to the same target"
+SAME_RATE = "times fewer than sending everything, to the same target, both at the same small learning rate"
+
 HOLDS, FAILS = "holds", "does not hold"
 
 
@@ -51,6 +54,8 @@ SAVINGS: dict[str, tuple[str, Measure, float, str]] = {
 
 STALLING = "top_k"
 
+EVENT_TRIGGERED, LEAST_UPLOADS = "send_if", 3.0
+
 
 def judge(rows: Sequence[Row]) -> list[Claim]:
     """The claims about every problem for which the rows have what is needed."""
@@ -63,14 +68,18 @@ def judge(rows: Sequence[Row]) -> list[Claim]:
     for problem in dict.fromkeys(row.cell.problem for row in rows):
         for name, (codec, measure, least, words) in SAVINGS.items():
             if (problem, codec) in own:
-                found.append(_saving(f"{problem}-{name}", own[problem, codec], measure, least, words))
+                row = own[problem, codec]
+                found.append(_saving(f"{problem}-{name}", row, row.savings[measure].ratio, least, words, TARGET))
+        if (problem, EVENT_TRIGGERED) in own:
+            row, words = own[problem, EVENT_TRIGGERED], "event-triggered sending needs 3 times fewer uploads"
+            ratio = row.uploads_at_same_rate
+            found.append(_saving(f"{problem}-uploads", row, ratio, LEAST_UPLOADS, words, SAME_RATE))
         if (problem, STALLING) in own:
             found.append(_stall(f"{problem}-stall", own[problem, STALLING]))
     return found
 
 
-def _saving(name: str, row: Row, measure: Measure, least: float, words: str) -> Claim:
-    ratio, statistic = row.savings[measure].ratio, "times less than sending everything, to the same target"
+def _saving(name: str, row: Row, ratio: Interval | None, least: float, words: str, statistic: str) -> Claim:
     if ratio is None:
         reason = f"{row.reached} of {len(row.runs)} runs reached the target"
         return Claim(name, row.cell.problem, words, statistic, None, FAILS, reason)

@@ -5,13 +5,16 @@ from __future__ import annotations
 from typing import Literal
 
 from asyncfed.core.record import Record
-from asyncfed.uplinks import QSGD, Cast, ErrorFeedback, RandK, Sign, TopK, Uplink
+from asyncfed.uplinks import EF21, QSGD, Cast, ErrorFeedback, LowRank, RandK, SendIf, Sign, TopK, Uplink
 
 NO_CODEC = "none"
 """The trained model, sent whole: what all others are compared with."""
 
 SHARE = 0.01
 """The share of the entries that sparse codecs send."""
+
+THRESHOLD = 3.0
+"""Of event-triggered sending: how many times the mean length of a client's changes is long enough."""
 
 Group = Literal["uncompressed", "sparse", "quantised", "event-triggered"]
 
@@ -24,12 +27,20 @@ class Codec(Record):
         summary: a line about it, with its settings.
         group: of which kind it is.
         uplink: the uplinks of the work, in order.
+        sends: about which share of the trainings is sent; a run is given up after so much fewer merged updates.
+        problems: the problems that it is for; empty for all.
     """
 
     name: str
     summary: str
     group: Group
     uplink: tuple[Uplink, ...] = ()
+    sends: float = 1.0
+    problems: tuple[str, ...] = ()
+
+    def fits(self, problem: str) -> bool:
+        """Whether it is for this problem."""
+        return not self.problems or problem in self.problems
 
 
 def _sparse() -> list[Codec]:
@@ -56,6 +67,19 @@ def _sparse() -> list[Codec]:
             "sparse",
             (ErrorFeedback(codec=rand_k),),
         ),
+        Codec(
+            "ef21",
+            "the largest 1 % of what the server's estimate of the change lacks (EF21)",
+            "sparse",
+            (EF21(codec=top_k),),
+        ),
+        Codec(
+            "low_rank_ef",
+            "matrices and kernels as products of rank 1, with error feedback",
+            "sparse",
+            (ErrorFeedback(codec=LowRank(rank=1)),),
+            problems=("digits",),
+        ),
     ]
 
 
@@ -68,8 +92,21 @@ def _quantised() -> list[Codec]:
     ]
 
 
-CODECS: dict[str, Codec] = {
-    codec.name: codec
-    for codec in (Codec(NO_CODEC, "the trained model, whole", "uncompressed"), *_sparse(), *_quantised())
-}
+def _event_triggered() -> list[Codec]:
+    return [
+        Codec(
+            "send_if",
+            f"the change, whole, once it is {THRESHOLD:g} times as long as its changes are, or kept 4 times",
+            "event-triggered",
+            (SendIf(threshold=THRESHOLD, at_most=4),),
+            sends=0.25,
+        ),
+    ]
+
+
+def _codecs() -> list[Codec]:
+    return [Codec(NO_CODEC, "the trained model, whole", "uncompressed"), *_sparse(), *_quantised(), *_event_triggered()]
+
+
+CODECS: dict[str, Codec] = {codec.name: codec for codec in _codecs()}
 """All codecs by name, in the order in which they are listed."""

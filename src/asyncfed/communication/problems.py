@@ -33,6 +33,7 @@ class StudyProblem(Record):
         batch_size: rows of a step.
         seconds: what a ticket's computing takes, the median: a little more than it takes on one core of a server.
         rates: learning rates, each of which is tried for every strategy and codec.
+        small_rate: a rate far from the largest that works, at which event-triggered sending is compared.
         remaining: the share of the way from the first model's loss to the least at which the target is reached. The
             least is that of the optimum, or 0 where that is not known.
         measure_every: merged updates from one measurement to the next.
@@ -50,6 +51,7 @@ class StudyProblem(Record):
     batch_size: int
     seconds: float
     rates: tuple[float, ...]
+    small_rate: float
     remaining: float
     measure_every: int
     most_updates: int
@@ -77,6 +79,7 @@ def _problems() -> list[StudyProblem]:
             batch_size=5,
             seconds=0.001,
             rates=(0.05, 0.025, 0.0125, 0.006, 0.003),
+            small_rate=0.003,
             remaining=0.02,
             measure_every=20,
             most_updates=4000,
@@ -93,10 +96,11 @@ def _problems() -> list[StudyProblem]:
             holdout=Holdout(validation=0.0, test=0.2),
             batch_size=16,
             seconds=0.005,
-            rates=(0.4, 0.2),
+            rates=(0.4, 0.2, 0.1),
+            small_rate=0.05,
             remaining=0.04,
             measure_every=20,
-            most_updates=800,
+            most_updates=1200,
             seeds=3,
         ),
     ]

@@ -32,7 +32,7 @@ QUICK_SEEDS = 3
 QUICK_PROBLEMS = ("regression",)
 QUICK_STRATEGIES = ("fedbuff",)
 QUICK_LINKS = ("1_mbit",)
-QUICK_CODECS = ("top_k", "top_k_ef", "sign_ef")
+QUICK_CODECS = ("top_k", "top_k_ef", "send_if")
 
 
 class StudyPlan(Record):
@@ -87,7 +87,8 @@ def plan_study(
         used = tuple(range(FIRST_SEED, FIRST_SEED + count))
         wanted = strategies or (QUICK_STRATEGIES if quick else STRATEGIES)
         for strategy in choose_names("study", "strategy", wanted, STRATEGIES):
-            requests += [EntryRequest(problem, strategy, codec, on, used) for codec in chosen]
+            own = [codec for codec in chosen if CODECS[codec].fits(problem)]
+            requests += [EntryRequest(problem, strategy, codec, on, used) for codec in own]
     return StudyPlan(tuple(requests), quick)
 
 

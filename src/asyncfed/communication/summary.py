@@ -48,6 +48,9 @@ class Row(Record):
         runs: the outcome of each seed.
         least_left: the least share of the way that was left, the geometric mean over seeds and its interval.
         savings: by measure.
+        uploads_at_same_rate: of a codec that does not send every training, how many times fewer uploads it needs at
+            the problem's small rate than when everything is sent at the same rate, on the first link; None for others,
+            or if not all of these runs reached the target.
     """
 
     cell: Cell
@@ -58,6 +61,7 @@ class Row(Record):
     runs: tuple[RunOutcome, ...]
     least_left: Interval
     savings: dict[str, Saving]
+    uploads_at_same_rate: Interval | None
 
 
 def summarise(results: StudyResults) -> list[Row]:
@@ -89,6 +93,7 @@ def _row(entry: Entry, place: int, whole: Sequence[RunOutcome]) -> Row:
         runs,
         geometric_interval(lefts),
         {measure: _saving(read, runs, whole) for measure, (_, read) in MEASURES.items()},
+        _saving(MEASURES["uploads"][1], *entry.same_rate).ratio if entry.same_rate else None,
     )
 
 

@@ -34,7 +34,7 @@ def _cell(row: Row) -> dict[str, Any]:
     for measure in MEASURES:
         saving = row.savings[measure]
         flat |= interval_columns(measure, saving.cost) | interval_columns(f"{measure}_saved", saving.ratio)
-    return flat
+    return flat | interval_columns("uploads_saved_at_same_rate", row.uploads_at_same_rate)
 
 
 def _claim(claim: Claim) -> dict[str, Any]:

@@ -1,5 +1,6 @@
-"""Ready-made experiments, and strategies, delays, data and problems by name."""
+"""Ready-made experiments, and strategies, delays, data, problems and compressions by name."""
 
+from asyncfed.presets.compressions import COMPRESSIONS, compression_named
 from asyncfed.presets.named_delays import DELAYS, delays_named
 from asyncfed.presets.named_experiments import PRESETS, preset
 from asyncfed.presets.named_strategies import STRATEGIES, Rate, strategy_like, strategy_named
@@ -11,6 +12,7 @@ from asyncfed.presets.unequal_clients import unequal
 
 __all__ = [
     "BUILT_IN",
+    "COMPRESSIONS",
     "DELAYS",
     "PRESETS",
     "PROBLEMS",
@@ -18,6 +20,7 @@ __all__ = [
     "PreparedTable",
     "Rate",
     "Reading",
+    "compression_named",
     "delays_named",
     "make_robust",
     "prepare_table",

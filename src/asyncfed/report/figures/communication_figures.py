@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import takewhile
 
 import numpy as np
 
@@ -18,7 +19,9 @@ from asyncfed.report.figures.matplotlib_figures import MOST_PANELS
 PLACES = 80
 """Points of a line."""
 
-LEFT = "share of the way to the least loss that is left"
+LEFT = "share of the way that is left"
+WORSE = 2.0
+"""A run whose share is above this diverges, and is not drawn further."""
 BANDS = "Geometric means over seeds with 95 % bands, as far as all seeds have data; runs stop at the target."
 
 
@@ -82,7 +85,7 @@ def _panel(title: str, measure: Measure, rows: Sequence[Row]) -> Panel:
 
 
 def _series(row: Row, read: Callable[[Point], float]) -> Series:
-    curves = [run.points for run in row.runs if len(run.points) > 1]
+    curves = [points for run in row.runs if len(points := _drawn(run.points)) > 1]
     xs = [np.array([read(point) for point in points], float) for points in curves]
     ys = [np.array([point.left for point in points], float) for points in curves]
     label = row.cell.codec.replace("_", " ")
@@ -100,3 +103,8 @@ def _series(row: Row, read: Callable[[Point], float]) -> Series:
         group=group,
         emphasis=row.cell.codec == NO_CODEC,
     )
+
+
+def _drawn(points: Sequence[Point]) -> list[Point]:
+    """The measurements before the first that is far worse than the beginning."""
+    return list(takewhile(lambda point: point.left <= WORSE, points))

@@ -73,7 +73,7 @@ def _ratio_table(rows: Sequence[Row], measure: Measure) -> list[dict[str, Any]]:
 def _missed(row: Row) -> str:
     """How a cell ended that has no ratio, and how far it came."""
     some = f" ({row.reached} of {len(row.runs)})" if row.reached else ""
-    left = "" if row.least_left.n == 0 else f", {100 * row.least_left.mean:.2g} % left"
+    left = f", {100 * row.least_left.mean:.2g} % left" if row.verdict in ("never", "partly reached") else ""
     return f"{row.verdict}{some}{left}"
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 from asyncfed.core.record import Record
-from asyncfed.uplinks import EF21, QSGD, Cast, ErrorFeedback, LowRank, RandK, SendIf, Sign, TopK, Uplink
+from asyncfed.uplinks import EF21, QSGD, Cast, ErrorFeedback, LowRank, RandK, SendIf, Sign, TopK
 
 NO_CODEC = "none"
 """The trained model, sent whole: what all others are compared with."""
@@ -26,7 +26,8 @@ class Codec(Record):
         name: what it is called in the study.
         summary: a line about it, with its settings.
         group: of which kind it is.
-        uplink: the uplinks of the work, in order.
+        uplink: the uplinks of the work, in order; of any type, since `SendIf` and `EF21` take one argument more
+            than the protocol of an uplink says.
         sends: about which share of the trainings is sent; a run is given up after so much fewer merged updates.
         problems: the problems that it is for; empty for all.
     """
@@ -34,7 +35,7 @@ class Codec(Record):
     name: str
     summary: str
     group: Group
-    uplink: tuple[Uplink, ...] = ()
+    uplink: tuple[Any, ...] = ()
     sends: float = 1.0
     problems: tuple[str, ...] = ()
 

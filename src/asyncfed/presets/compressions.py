@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from asyncfed.core.errors import ConfigError, did_you_mean
 from asyncfed.uplinks import EF21, QSGD, Cast, ErrorFeedback, LowRank, RandK, SendIf, Sign, TopK, Uplink
 
-COMPRESSIONS: dict[str, Uplink] = {
+# Of any type: `SendIf` and `EF21` take one argument more than the protocol of an uplink says.
+COMPRESSIONS: dict[str, Any] = {
     "top_k": ErrorFeedback(codec=TopK(fraction=0.01)),
     "rand_k": ErrorFeedback(codec=RandK(fraction=0.01, scaled=False)),
     "sign": ErrorFeedback(codec=Sign()),
@@ -26,4 +29,5 @@ def compression_named(name: str) -> Uplink:
     """
     if name not in COMPRESSIONS:
         raise ConfigError(f'There is no way to compress called "{name}". {did_you_mean(name, COMPRESSIONS)}')
-    return COMPRESSIONS[name]
+    uplink: Uplink = COMPRESSIONS[name]
+    return uplink

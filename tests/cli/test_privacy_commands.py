@@ -53,5 +53,7 @@ def test_a_run_that_promises_nothing_says_so(cli, done):
 
 def test_what_is_unsound_or_incomplete_is_refused(cli):
     assert "merges models" in cli("run", "regression", "--strategy", "fedavg", "--privacy", "central").err
+    assert "clip is -1.0" in cli("privacy", "plan", "--epsilon", 2, "--clip", -1).err
+    assert "buffer-size" in cli("privacy", "plan", "--epsilon", 2, "--buffer-size", 0).err
     assert "Give --privacy" in cli(*RUN, "--epsilon", 2).err
     assert 'Did you mean "central"?' in cli(*RUN, "--privacy", "centrl").err

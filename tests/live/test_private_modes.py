@@ -10,8 +10,11 @@ from tests.live.test_private_journal import play_and_look
 
 import asyncfed as af
 from asyncfed.core.types import Budget, Work
+from asyncfed.kernels.noise_keys import secret_key
+from asyncfed.live import session
 from asyncfed.live.session import CheckpointPolicy
 from asyncfed.privacy import Central, Local, Tree
+from asyncfed.runs.privacy_record import faults_of_noise
 from asyncfed.strategies import FedAsync, FedBuff
 
 WORK = Work(epochs=1, batch_size=4, learning_rate=0.01)
@@ -81,3 +84,23 @@ def test_noise_of_two_live_runs_has_nothing_in_common(live_run):
             live.play()
             ends.append(live.session.state.params)
         assert not np.any(ends[0] == ends[1])
+
+
+def test_releases_of_a_live_run_have_noise_of_their_own(live_run, monkeypatch):
+    live = live_run(**MODES["central"], budget=Budget(rounds=5))
+    live.play()
+    assert faults_of_noise(live.journal) == ()
+    monkeypatch.setattr(session, "draw_noise_key", lambda version: secret_key(7))
+    live = live_run(**MODES["central"], budget=Budget(rounds=5))
+    live.play()
+    releases = len(live.events("merge"))
+    assert faults_of_noise(live.journal) == (
+        f"{releases - 1} releases have the same noise as another, and their difference none",
+    )
+
+
+def test_a_release_without_a_key_of_noise_is_noticed(small):
+    """A simulated run has none, since its noise follows from the seed."""
+    run = af.run(small(**MODES["central"], budget=Budget(rounds=5)))
+    releases = run.privacy().releases
+    assert faults_of_noise(run.journal) == (f"{releases} releases have no key of noise",)

@@ -99,10 +99,18 @@ def test_a_run_with_less_clipping_or_heavier_weights_than_promised_is_noticed():
     """The journal of a run with other settings, read as if it had been this experiment."""
     run = af.run(experiment_with(Central(multiplier=9.0, clip=5.0)))
     looser = certify_privacy(run.journal, experiment_with(Central(multiplier=9.0, clip=1.0)))
-    assert looser.broken == ("a ticket asked for other clipping or noise than was promised",)
+    assert looser.broken[0] == "a ticket asked for other clipping or noise than was promised"
     smaller = replace(BUFFERED, buffer_size=5)
     assert any("counted 0.25" in line for line in certify_privacy(
         run.journal, experiment_with(Central(multiplier=9.0, clip=5.0), smaller)).broken)  # fmt: skip
+
+
+def test_an_experiment_that_was_changed_in_the_file_is_noticed():
+    run = af.run(experiment_with(Central(multiplier=3.0)))
+    louder = certify_privacy(run.journal, experiment_with(Central(multiplier=30.0)))
+    assert len(louder.broken) == 1
+    assert "one of them was changed" in louder.broken[0]
+    assert run.privacy().holds
 
 
 def test_what_is_not_protected_depends_on_the_run():

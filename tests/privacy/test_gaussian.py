@@ -56,6 +56,7 @@ def test_more_noise_or_fewer_releases_cost_less():
         (lambda: epsilon_of(1.0, 1, 1.0), "delta is 1.0"),
         (lambda: multiplier_for(0.0, 1, 1e-5), "epsilon is 0.0"),
         (lambda: multiplier_for(inf, 1, 1e-5), "epsilon is inf"),
+        (lambda: multiplier_for(1e300, 1, 1e-5), "nothing is hidden"),
         (lambda: multiplier_for(1.0, 0, 1e-5), "participations is 0"),
     ],
 )

@@ -59,6 +59,10 @@ UNSOUND = {
     "a sampler that queues": (replace(BUFFERED, sampler=UniformAll()), "uniform_idle"),
     "sending by events": (replace(BUFFERED, work=Work(uplink=(SendIf(),))), "whether and how much a client sends"),
     "messages whose size tells": (replace(BUFFERED, work=Work(uplink=(Zstandard(),))), "how much a client sends"),
+    "noise of the clients' own, of which the file keeps the messages": (
+        replace(BUFFERED, work=Work(uplink=(LocalNoise(multiplier=0.0),))),
+        "a live run's file keeps for good",
+    ),
     "acceptance by comparison": (AFLGuard(concurrency=4), "looks at single updates|does not merge such"),
 }
 

@@ -39,7 +39,7 @@ def plan(
     releases: Annotated[int | None, typer.Option(help="Of a tree: how many there are.")] = None,
     separation: Annotated[int, typer.Option(help="Of a tree: releases between two of the same client.")] = 0,
     clip: Annotated[float, typer.Option(help="The longest change of a client.")] = 1.0,
-    buffer_size: Annotated[int, typer.Option(help="How many updates make a release.")] = 10,
+    buffer_size: Annotated[int, typer.Option(min=1, help="How many updates make a release.")] = 10,
     plot: Annotated[Path | None, typer.Option(help="Also draw epsilon by participations into this file.")] = None,
 ) -> None:
     """The noise that an epsilon takes, or the epsilon of some noise.
@@ -48,7 +48,9 @@ def plan(
     """
     from asyncfed.privacy.planning import plan_noise
     from asyncfed.report.terminal.privacy_text import plan_table
+    from asyncfed.uplinks.norms import check_norm
 
+    check_norm("clip", clip)
     planned = plan_noise(mode, participations, delta, epsilon, noise, releases, separation)
     spread = planned.multiplier * clip / (1 if mode == "local" else buffer_size)
     where = {"central": "a release", "tree": "a node of the tree", "local": "an upload"}[mode]

@@ -158,6 +158,8 @@ def unprotected_lines(certificate: PrivacyCertificate) -> list[str]:
         lines.append("measurements on clients' data made later: none were made during the run")
     if certificate.claim is not None and certificate.claim.mode != "local":
         lines.append("anything from the server itself, which sees single updates and has to be trusted")
+    elif certificate.claim is not None:
+        lines.append("clients from a server whose tickets ask for less noise, or for more uploads: clients do as asked")
     if not certificate.live:
         lines.append("clients from whoever knows the seed: noise of a simulation can be repeated. Deploy a live run")
     elif certificate.claim is None or certificate.claim.mode != "local":

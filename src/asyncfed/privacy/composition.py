@@ -20,6 +20,7 @@ from asyncfed.strategies.participation_caps import ParticipationCaps
 from asyncfed.strategies.protocol import Strategy
 from asyncfed.strategies.wrapping import Wrapper
 from asyncfed.uplinks.clip import Clip
+from asyncfed.uplinks.noise import adds_noise
 
 TYPICAL_PARAMS = 1000
 """An uplink that does not know the size of its messages for so many parameters knows it for no number."""
@@ -39,6 +40,11 @@ def check_buffered(strategy: Strategy) -> None:
     _innermost(rule_of(strategy) or Mean())
     check_sums(strategy)
     for uplink in () if strategy.work.uplink is UNSET else strategy.work.uplink:
+        if adds_noise(uplink):
+            raise ConfigError(
+                f"work.uplink has {name_of(uplink)}, whose messages a live run's file keeps for good, however little "
+                'noise they have, and the server adds noise too. Leave it out, or use privacy.kind = "local".'
+            )
         if uplink.size(TYPICAL_PARAMS, 8) is None:
             raise ConfigError(
                 f"work.uplink has {name_of(uplink)}: whether and how much a client sends then depends on its data, and "

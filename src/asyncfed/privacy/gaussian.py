@@ -90,6 +90,8 @@ def shift_for(epsilon: float, delta: float) -> float:
     wanted, low, high = log(delta), -log(LARGEST_SHIFT), log(LARGEST_SHIFT)
     if log_delta(epsilon, exp(low)) > wanted:
         raise ConfigError(f"epsilon {epsilon:g} with delta {delta:g} needs noise of more than {LARGEST_SHIFT:g} clips.")
+    if log_delta(epsilon, exp(high)) < wanted:
+        raise ConfigError(f"epsilon is {epsilon:g}, so large that nothing is hidden. Make it smaller, such as 2.")
     return exp(_root(lambda log_mu: log_delta(epsilon, exp(log_mu)) - wanted, low, high))
 
 

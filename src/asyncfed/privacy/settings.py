@@ -71,6 +71,11 @@ class PrivacySettings(Config):
                 f"above privacy.epsilon, {self.epsilon:g}. It takes a multiplier of "
                 f"{multiplier_for(self.epsilon):.4g}, or smaller caps."
             )
+        if spent == inf:
+            raise ConfigError(
+                f"privacy.multiplier is {self.multiplier:g}, so little noise that nothing is hidden: epsilon has no "
+                "bound. Make it larger, or set privacy.epsilon instead."
+            )
         return self.multiplier, spent
 
 

@@ -13,14 +13,16 @@ from asyncfed.experiment import Experiment, stored
 from asyncfed.privacy.certificate import PrivacyCertificate, certify_participation, protecting_uplinks
 from asyncfed.store.events import recorded_merges
 from asyncfed.store.journal import Journal
-from asyncfed.store.schema import DISPATCH
+from asyncfed.store.schema import DISPATCH, MERGE
 
 
 def certify_privacy(journal: Journal, experiment: Experiment) -> PrivacyCertificate:
     """What the journal's run promised its clients and what it did to each, whether it is over or not.
 
-    Besides the caps it is checked that every ticket asked for the clipping or the noise that was promised, and that no
-    update counted more than the noise was made for.
+    Besides the caps it is checked that every ticket asked for the clipping or the noise that was promised, that no
+    update counted more than the noise was made for, that every release of a live run drew noise of its own, and that
+    the promise is the one that was written down at the run's end. That the noise is in the models is seen by
+    `runs.verify` alone, which makes them again.
     """
     header = journal.header()
     merges = list(recorded_merges(journal.event_rows()))
@@ -39,9 +41,29 @@ def certify_privacy(journal: Journal, experiment: Experiment) -> PrivacyCertific
     heaviest = max((abs(update.weight) for merge in merges for update in merge.updates), default=0.0)
     if claim.mode != "local" and heaviest > (1.0 + 1e-12) / claim.divisor:
         broken += (f"an update counted {heaviest:.4g}, and the noise was made for 1/{claim.divisor}",)
+    if claim.mode != "local" and "live" in header:
+        broken += faults_of_noise(journal)
+    written = header.get("privacy", {}).get("claim")
+    if written is not None and written != to_plain(claim):
+        words = f"the file's certificate promised epsilon {written['epsilon']:.4g} by other numbers than its experiment"
+        broken += (f"{words}, which promises {claim.epsilon:.4g}: one of them was changed",)
     return PrivacyCertificate(
         claim, len(merges), accounts, broken, measured=privacy.unprotected_evaluation, live="live" in header
     )
+
+
+def faults_of_noise(journal: Journal) -> tuple[str, ...]:
+    """What is wrong with the keys that the releases of a live run drew their noise from."""
+    keys = [event.info.get("noise_key") for event in journal.event_rows() if event.kind == MERGE]
+    known = [str(key) for key in keys if key is not None]
+    faults = []
+    if len(known) < len(keys):
+        faults.append(f"{len(keys) - len(known)} releases have no key of noise")
+    if len(set(known)) < len(known):
+        faults.append(
+            f"{len(known) - len(set(known))} releases have the same noise as another, and their difference none"
+        )
+    return tuple(faults)
 
 
 def privacy_header(journal: Journal) -> dict[str, Any]:

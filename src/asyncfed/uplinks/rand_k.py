@@ -79,6 +79,8 @@ class RandK(Config, tag_field="kind", tag="rand_k"):
         """A seed, and the entries that it draws. The seed is a digest of the key, which it does not give away."""
         seed = np.frombuffer(sha256(key.to_bytes(8, "little")).digest()[:8], SEED).copy()
         values = change[self._drawn(seed, change.size)]
+        if not np.isfinite(change).all():  # also where no such entry was drawn, so that the server finds it
+            values = np.full_like(values, np.nan)
         return {"seed": seed, "values": narrow(values, self.values)}, memory
 
     def decode(self, message: Arrays, num_params: int, dtype: np.dtype[Any]) -> np.ndarray:

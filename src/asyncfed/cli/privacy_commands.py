@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import inf
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -9,6 +10,7 @@ import typer
 
 from asyncfed.cli.options import OutFolder, RunFile
 from asyncfed.cli.output import console, print_line, save_figure
+from asyncfed.core.errors import ConfigError
 
 privacy = typer.Typer(
     help="What private runs promise, and whether they keep it.",
@@ -48,9 +50,9 @@ def plan(
     """
     from asyncfed.privacy.planning import plan_noise
     from asyncfed.report.terminal.privacy_text import plan_table
-    from asyncfed.uplinks.norms import check_norm
 
-    check_norm("clip", clip)
+    if not 0 < clip < inf:
+        raise ConfigError(f"clip is {clip}; it must be a positive number.")
     planned = plan_noise(mode, participations, delta, epsilon, noise, releases, separation)
     spread = planned.multiplier * clip / (1 if mode == "local" else buffer_size)
     where = {"central": "a release", "tree": "a node of the tree", "local": "an upload"}[mode]

@@ -23,7 +23,7 @@ def pack_arrays(arrays: dict[str, np.ndarray]) -> bytes:
     """The arrays as bytes, little-endian.
 
     >>> len(pack_arrays({"change": np.zeros(100, np.float32)}))
-    418
+    419
     """
     ordered = {name: array.astype(array.dtype.newbyteorder("<"), copy=False) for name, array in arrays.items()}
     head = pack([_Form(name, array.dtype.str, array.shape) for name, array in ordered.items()])

@@ -22,7 +22,16 @@ COMPRESSIONS: dict[str, Any] = {
 
 
 def compression_named(name: str) -> Uplink:
-    """The uplink of this name.
+    """The uplink of this name, for `Work.uplink`.
+
+    Args:
+        name: one of `COMPRESSIONS`.
+
+    Returns:
+        The uplink.
+
+    Raises:
+        ConfigError: there is none of this name; it suggests the nearest.
 
     >>> compression_named("top_k").codec.fraction
     0.01

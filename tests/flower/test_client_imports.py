@@ -61,7 +61,7 @@ def test_a_client_loads_what_its_problem_needs(tmp_path, experiment, kind, at_mo
     in_part = tuple(f"asyncfed.{room}." for room in ("flower", "live", "engine"))
     assert {name for name in loaded if name.startswith(in_part)} == {
         *("asyncfed.flower.messages", "asyncfed.flower.node_memory", "asyncfed.flower.node_program"),
-        *("asyncfed.live.client_task", "asyncfed.live.wire"),
+        *("asyncfed.live.client_task", "asyncfed.live.machine_entropy", "asyncfed.live.wire"),
         *("asyncfed.engine.evaluation", "asyncfed.engine.plan", "asyncfed.engine.stopping"),
     }
     assert len(loaded) <= at_most

@@ -379,7 +379,7 @@ def test_a_node_that_was_restarted_has_lost_its_memory_and_says_so(network, tmp_
     anew = [row.client for row in events(journal, "report") if row.memory == -1]
     assert anew == [1]
     sent = len(events(journal, "report"))
-    assert run.rounds["bytes_up"][-1] == sent * work.uplink[0].size(11, 8) == sent * 4 * 12
+    assert run.rounds["bytes_up"][-1] == sent * work.uplink[0].size(11, 8) == sent * (4 * 8 + 2)
     verification = af.verify(journal)
     assert verification.ok, verification.lines
 

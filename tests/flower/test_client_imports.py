@@ -51,7 +51,8 @@ def modules_loaded(tmp_path, experiment, kind):
 def test_a_client_loads_what_its_problem_needs(tmp_path, experiment, kind, at_most):
     """It was 915 modules, without Flower's own 737, of which compiled kernels need about 470.
 
-    The file of every algorithm, rule, codec, mode of privacy and attack is among them, since an experiment may name any: about 0.05 s.
+    The file of every algorithm, rule, codec, mode of privacy and attack is among them, since an experiment may name
+    any: about 0.05 s.
     """
     loaded = modules_loaded(tmp_path, experiment, kind)
     ours = {name.split(".")[1] for name in loaded if name.startswith("asyncfed.")}

@@ -41,7 +41,7 @@ class FakeGrid(Grid):
 
     def __init__(self, experiment, clients):
         self.app = make_client_app(experiment)
-        self.nodes, self.inboxes, self.waiting, self.states = {}, {}, {}, {}
+        self.nodes, self.inboxes, self.waiting, self.states, self.settings = {}, {}, {}, {}, {}
         self.sent, self.answers, self.accepts = [], [], True
         self.broken_pushes = 0
         self._numbers = itertools.count()
@@ -105,7 +105,8 @@ class FakeGrid(Grid):
     def run_app(self, message, node):
         """What Flower's process for a ClientApp does: an exception goes to the server with its class and its text."""
         state = self.states.setdefault(node, RecordDict())  # it lasts as long as the SuperNode
-        context = Context(1, node, {"partition-id": self.nodes[node]}, state, {})
+        settings = {"partition-id": self.nodes[node], **self.settings.get(node, {})}
+        context = Context(1, node, settings, state, {})
         try:
             return self.app(message, context)
         except Exception as error:

@@ -61,8 +61,10 @@ def test_a_client_loads_what_its_problem_needs(tmp_path, experiment, kind, at_mo
     assert "scipy.stats" not in loaded
     in_part = tuple(f"asyncfed.{room}." for room in ("flower", "live", "engine"))
     assert {name for name in loaded if name.startswith(in_part)} == {
-        *("asyncfed.flower.messages", "asyncfed.flower.node_memory", "asyncfed.flower.node_program"),
-        *("asyncfed.live.client_task", "asyncfed.live.machine_entropy", "asyncfed.live.wire"),
+        *("asyncfed.flower.messages", "asyncfed.flower.node_guard"),
+        *("asyncfed.flower.node_memory", "asyncfed.flower.node_program"),
+        *("asyncfed.live.client_guard", "asyncfed.live.client_task"),
+        *("asyncfed.live.machine_entropy", "asyncfed.live.wire"),
         *("asyncfed.engine.evaluation", "asyncfed.engine.plan", "asyncfed.engine.stopping"),
     }
     assert len(loaded) <= at_most

@@ -16,9 +16,9 @@ def test_noise_and_epsilon_follow_from_each_other():
 @pytest.mark.parametrize(
     ("arguments", "word"),
     [
-        ({"mode": "central"}, "either epsilon or the noise"),
-        ({"mode": "central", "epsilon": 1.0, "multiplier": 1.0}, "either epsilon or the noise"),
-        ({"mode": "tree", "epsilon": 1.0}, "give releases"),
+        ({"mode": "central"}, r"either epsilon \(--epsilon\) or the noise \(--noise\)"),
+        ({"mode": "central", "epsilon": 1.0, "multiplier": 1.0}, "either epsilon .* or the noise"),
+        ({"mode": "tree", "epsilon": 1.0}, "--releases"),
         ({"mode": "local", "epsilon": 1.0, "releases": 9}, "about trees"),
         ({"mode": "central", "epsilon": 1.0, "participations": 0}, "participations is 0"),
     ],

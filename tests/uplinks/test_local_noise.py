@@ -39,3 +39,11 @@ def test_what_follows_sees_the_noised_change_only():
 def test_settings_out_of_range_are_refused(settings):
     with pytest.raises(ConfigError, match=f"uplink.{next(iter(settings))}"):
         LocalNoise(**settings)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_a_training_that_diverged_looks_like_one_that_changed_nothing(value):
+    change = np.array([1.0, value, 2.0], np.float32)
+    sent, nothing = (NOISE.encode({}, vector, 7)[0]["change"] for vector in (change, np.zeros_like(change)))
+    assert sent.tobytes() == nothing.tobytes()
+    assert np.abs(nothing).min() > 0

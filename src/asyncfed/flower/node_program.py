@@ -20,6 +20,7 @@ from asyncfed.core.record import UNSET
 from asyncfed.data import Clients
 from asyncfed.experiment import Experiment
 from asyncfed.flower.messages import Introduction, pack_introduction, pack_message, unpack_message
+from asyncfed.flower.node_guard import NodeGuard, read_guard
 from asyncfed.flower.node_memory import load_memory, save_memory
 from asyncfed.live.client_task import FirstModel, work_on
 from asyncfed.live.wire import Task, dtype_name
@@ -62,18 +63,18 @@ def make_client_app(
         raise ConfigError("client_app is given a problem, but no data for it. Give it data=..., too.")
     app, loaded = ClientApp(), dict[Hashable, NodeProblem]()
 
-    def load(context: Context) -> tuple[int, NodeProblem]:
-        """This node's client and its problem, which is made once per process."""
+    def load(context: Context) -> tuple[int, NodeProblem, NodeGuard | None]:
+        """This node's client, its problem, which is made once per process, and its guard."""
         node = context.node_config
-        client, name = read_client(node), repr(sorted(node.items()))
+        client, guard, name = read_client(node), read_guard(node), repr(sorted(node.items()))
         if name not in loaded:
             loaded[name] = load_problem(experiment, client, node, load_data, build, attack)
-        return client, loaded[name]
+        return client, loaded[name], guard
 
     @app.query()
     def introduce(message: Message, context: Context) -> Message:
         with _only_class_names():
-            client, own = load(context)
+            client, own, _ = load(context)
             dtype = dtype_name(own.dtype)
             introduction = Introduction(client, own.shard.num_examples, own.num_params, dtype, __version__)
             return Message(pack_introduction(introduction), reply_to=message)
@@ -81,9 +82,11 @@ def make_client_app(
     @app.train()
     def train(message: Message, context: Context) -> Message:
         with _only_class_names():
-            _, own = load(context)
+            _, own, guard = load(context)
             longest = MAX_VECTORS * own.num_params * own.dtype.itemsize
             task, arrays = unpack_message(message.content, Task, longest)
+            if guard is not None:
+                guard.admit(task.work)
             memory = load_memory(context.state)
             held = held_back(own.shard, task.key)
             result, sent = work_on(

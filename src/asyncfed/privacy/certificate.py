@@ -116,6 +116,8 @@ def claim_lines(claim: Claim) -> list[str]:
         "Whoever sees the released models"
     )  # fmt: skip
     promise = f"{who} learns at most (epsilon {claim.epsilon:.4g}, delta {claim.delta:g}) about any one client."
+    if claim.mode == "local":
+        promise += " A client without a guard of its own trusts the server to ask it for this noise."
     noise = {
         "central": f"Noise of standard deviation {claim.noise:.4g} is added to every parameter of every release",
         "tree": f"Noise of standard deviation {claim.noise:.4g} is in every parameter of every node of the tree",
@@ -159,7 +161,10 @@ def unprotected_lines(certificate: PrivacyCertificate) -> list[str]:
     if certificate.claim is not None and certificate.claim.mode != "local":
         lines.append("anything from the server itself, which sees single updates and has to be trusted")
     elif certificate.claim is not None:
-        lines.append("clients from a server whose tickets ask for less noise, or for more uploads: clients do as asked")
+        lines.append(
+            "clients from a server whose tickets ask for less noise, or for more uploads: clients without a guard of "
+            "their own do as asked"
+        )
     if not certificate.live:
         lines.append("clients from whoever knows the seed: noise of a simulation can be repeated. Deploy a live run")
     elif certificate.claim is None or certificate.claim.mode != "local":

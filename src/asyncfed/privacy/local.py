@@ -1,4 +1,4 @@
-"""Local: every client adds the noise itself, and nobody has to be trusted."""
+"""Local: every client adds the noise itself, and nobody sees its updates without."""
 
 from __future__ import annotations
 
@@ -28,8 +28,10 @@ class Local(PrivacySettings, tag_field="kind", tag="local"):
 
     Whoever receives the uploads, the server too, learns at most (epsilon, delta) about whether a client's updates were
     what they were, or all zero. It is the only mode for strategies that merge updates one by one (fedasync, afl), since
-    each of their models shows a single client's update; it fits all others too. Every ticket counts, whether its upload
-    arrives or not. The noise is large: useful models take very many clients, or a large epsilon.
+    each of their models shows a single client's update; it fits all others too. Noise and uploads are what the server's
+    tickets ask for: a client without a guard of its own (`live.client_guard.LeastNoise`) trusts the server to ask for
+    them as they are here. Every ticket counts, whether its upload arrives or not. The noise is large: useful models
+    take very many clients, or a large epsilon.
 
     Args:
         epsilon: what a client may lose at most, above 0; or set `multiplier`, from which it follows.

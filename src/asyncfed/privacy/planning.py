@@ -74,12 +74,12 @@ def plan_noise(
     6.304988555424236
     """
     if (epsilon is None) == (multiplier is None):
-        raise ConfigError("give either epsilon or the noise; the other one follows.")
+        raise ConfigError("give either epsilon (--epsilon) or the noise (--noise); the other one follows.")
     if participations < 1:
         raise ConfigError(f"participations is {participations}; it must be at least 1.")
     if mode == "tree":
         if releases is None:
-            raise ConfigError("a tree needs to know how many releases there are: give releases.")
+            raise ConfigError("a tree needs to know how many releases there are: give them (--releases).")
         if multiplier is None:
             assert epsilon is not None
             multiplier = tree_multiplier_for(epsilon, releases, participations, separation, delta)
@@ -88,7 +88,8 @@ def plan_noise(
     else:
         if releases is not None or separation:
             raise ConfigError(
-                f'releases and separation are about trees; in the mode "{mode}" they change nothing. Leave them out.'
+                f'releases (--releases) and separation (--separation) are about trees; in the mode "{mode}" they '
+                "change nothing. Leave them out."
             )
         if multiplier is None:
             assert epsilon is not None

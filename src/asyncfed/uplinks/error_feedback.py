@@ -20,7 +20,8 @@ class ErrorFeedback(Config, tag_field="kind", tag="error_feedback"):
         p = e + change;   send C(p);   e = p - C(p)
 
     so that the sum of all that was sent, plus e, is the sum of all changes. Until the server has accepted the message
-    the client keeps the residual it had before, so a lost, refused or dropped message loses nothing.
+    the client keeps the residual it had before, so a lost or refused message loses nothing. Neither does one that the
+    strategy drops, unless the client's next ticket has gone out by then: that one goes on from the residual after it.
 
     Args:
         codec: C, an uplink without a memory of its own.

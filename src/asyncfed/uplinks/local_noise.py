@@ -1,4 +1,4 @@
-"""LocalNoise: the client clips its change and adds noise, so that nobody else need be trusted."""
+"""LocalNoise: the client clips its change and adds noise, so that nobody else sees it as it is."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ class LocalNoise(Config, tag_field="kind", tag="local_noise"):
 
     Each upload is then a Gaussian mechanism of noise multiplier z for its client, whoever receives it and whatever
     becomes of it; u uploads are one of z / sqrt(u). The noise of a mean of K such changes is z C / sqrt(K), sqrt(K)
-    times that of `Noised`: the price of trusting nobody. Uplinks after it see the noised change only.
+    times that of `Noised`: the price of showing it to nobody. Uplinks after it see the noised change only. A change
+    that is not finite counts as zero, since noise could not hide that a training diverged.
 
     In simulations the noise comes from the key of client and ticket. In live runs the client draws the key itself, from
     its operating system, and keeps it.
@@ -60,11 +61,11 @@ class LocalNoise(Config, tag_field="kind", tag="local_noise"):
         """The change, clipped and noised; noise is added in double precision, and the sum rounded once."""
         from asyncfed.kernels.noise_normals import noise_normals  # loads scipy
 
-        clipped = clip_to_norm(change, self.clip)
-        if self.multiplier:
-            noise = self.multiplier * self.clip * noise_normals(key, change.size)
-            clipped = (clipped.astype(np.float64) + noise).astype(change.dtype)
-        return {"change": clipped}, memory
+        if not self.multiplier:
+            return {"change": clip_to_norm(change, self.clip)}, memory
+        clipped = clip_to_norm(change, self.clip) if np.isfinite(change).all() else np.zeros_like(change)
+        noise = self.multiplier * self.clip * noise_normals(key, change.size)
+        return {"change": (clipped.astype(np.float64) + noise).astype(change.dtype)}, memory
 
     def decode(self, message: Arrays, num_params: int, dtype: np.dtype[Any]) -> np.ndarray:
         """The noised change, which may be of any length."""

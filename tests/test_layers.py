@@ -149,7 +149,7 @@ ROOMS = {
 
 OUTSIDE = {
     "core": {"msgspec"},
-    "kernels": {"numpy", "numba", "scipy"},
+    "kernels": {"numpy", "numba", "llvmlite", "scipy"},
     "rules": {"numpy", "scipy"},
     "privacy": {"numpy", "scipy"},
     "uplinks": {"numpy", "scipy", "zstandard"},
@@ -187,6 +187,7 @@ OUTSIDE = {
 
 CONFINED = {
     "numba": ("kernels/",),
+    "llvmlite": ("kernels/",),
     "matplotlib": ("report/figures/",),
     "msgspec": ("core/record.py",),
     "tomli_w": ("experiment.py",),

@@ -33,7 +33,7 @@ def both(loss, key, patience, epochs=40, lr=0.3):
 @given(st.sampled_from(sorted(LOSS_CODES)), st.integers(0, 30), st.integers(0, 5))
 def test_the_kernel_stops_where_its_twin_does(loss, key, patience):
     kernel, start, tasks, path = both(loss, key, patience)
-    np.testing.assert_allclose(kernel.train(start[None], tasks)[0], path[-1], rtol=1e-9, atol=1e-9)
+    assert kernel.train(start[None], tasks)[0].tobytes() == path[-1].tobytes()
     steps, _, _ = kernel.path_moments(start[None], tasks)
     assert steps[0] == len(path) - 1
 

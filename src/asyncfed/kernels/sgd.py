@@ -9,8 +9,8 @@ where the bias takes part in `l2 · p` only if `penalize_bias`, and mostly there
 of `kernels/losses.py`. A task that asks for so many steps makes them in as many epochs as that takes, the last of which
 it does not read to its end.
 
-The shuffle is that of `kernels/sgd_loops.py`. Every sum has one written order and no fast-math, so vector width and
-thread count cannot change a result.
+The shuffle is that of `kernels/sgd_loops.py`. Every sum has one order, written in `kernels/batch_step.py`, and no
+fast-math, so vector width and thread count cannot change a result.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asyncfed.core.errors import DataError
+from asyncfed.core.errors import ConfigError, DataError
+from asyncfed.kernels.losses import LOSS_CODES
 from asyncfed.kernels.packed_training import PackedTraining
 from asyncfed.kernels.sgd_loops import train_and_follow_range, train_range
 from asyncfed.kernels.tasks import Tasks
@@ -45,6 +46,8 @@ class LocalSgd(PackedTraining):
         fit_bias: bool,
         hinge_width: float = 1.0,
     ) -> None:
+        if loss_code not in LOSS_CODES.values():
+            raise ConfigError(f"loss_code is {loss_code}; the codes of the losses are {LOSS_CODES}.")
         model = (loss_code, float(l2), bool(penalize_bias), bool(fit_bias), float(hinge_width))
         super().__init__(x, y, offsets, model, 1, fit_bias)
 

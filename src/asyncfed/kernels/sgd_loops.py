@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from asyncfed.kernels.batch_step import batch_step, empty_tails, fill_tails
 from asyncfed.kernels.client_losses import block_loss
 from asyncfed.kernels.compiled import compiled
-from asyncfed.kernels.losses import HINGE, HUBER_HINGE, LEAST_SQUARES, LOGISTIC, MSE
+from asyncfed.kernels.vector_code import GROUP, VECTOR_BYTES
 
 Array = NDArray[Any]
 
@@ -47,93 +48,6 @@ def shuffle(order: Array, word: np.uint64) -> np.uint64:
             order[i - 1], order[j] = order[j], order[i - 1]
         i -= 2
     return word
-
-
-# Four rows at a time give the processor four independent chains of additions.
-@compiled
-def _batch_margins(x: Array, rows: Array, weights: Array, bias: Any, margins: Array) -> None:
-    d = weights.shape[0]
-    size = rows.shape[0]
-    i = 0
-    while i + 4 <= size:
-        r0, r1, r2, r3 = rows[i], rows[i + 1], rows[i + 2], rows[i + 3]
-        m0 = m1 = m2 = m3 = bias
-        for j in range(d):
-            w = weights[j]
-            m0 += w * x[r0, j]
-            m1 += w * x[r1, j]
-            m2 += w * x[r2, j]
-            m3 += w * x[r3, j]
-        margins[i], margins[i + 1], margins[i + 2], margins[i + 3] = m0, m1, m2, m3
-        i += 4
-    while i < size:
-        m0 = bias
-        for j in range(d):
-            m0 += weights[j] * x[rows[i], j]
-        margins[i] = m0
-        i += 1
-
-
-@compiled
-def _slopes_in_place(loss: int, hinge_width: float, margins: Array, y: Array, rows: Array) -> Any:
-    """Replace each row's margin by ∂f/∂m, and return their sum: the bias's gradient."""
-    zero = margins.dtype.type(0)
-    one = margins.dtype.type(1)
-    size = rows.shape[0]
-    if loss == LEAST_SQUARES:
-        for i in range(size):
-            margins[i] -= y[rows[i]]
-    elif loss == MSE:
-        for i in range(size):
-            difference = margins[i] - y[rows[i]]
-            margins[i] = difference + difference
-    elif loss == LOGISTIC:
-        for i in range(size):
-            label = y[rows[i]]
-            margins[i] = -label / (one + np.exp(label * margins[i]))
-    elif loss == HINGE:
-        for i in range(size):
-            label = y[rows[i]]
-            margins[i] = zero if label * margins[i] >= one else -label
-    elif loss == HUBER_HINGE:
-        width = margins.dtype.type(hinge_width)
-        for i in range(size):
-            label = y[rows[i]]
-            shortfall = one - label * margins[i]
-            if shortfall <= zero:
-                margins[i] = zero
-            else:
-                margins[i] = -label if shortfall >= width else -label * (shortfall / width)
-    else:
-        for i in range(size):
-            label = y[rows[i]]
-            shortfall = one - label * margins[i]
-            margins[i] = zero if shortfall <= zero else -label * shortfall
-    total = zero
-    for i in range(size):
-        total += margins[i]
-    return total
-
-
-@compiled
-def batch_gradient(x: Array, rows: Array, slopes: Array, gradient: Array) -> None:
-    """The sum over the batch of slope · z, for the weights."""
-    d = x.shape[1]
-    size = rows.shape[0]
-    for j in range(d):
-        gradient[j] = x.dtype.type(0)
-    i = 0
-    while i + 4 <= size:
-        r0, r1, r2, r3 = rows[i], rows[i + 1], rows[i + 2], rows[i + 3]
-        s0, s1, s2, s3 = slopes[i], slopes[i + 1], slopes[i + 2], slopes[i + 3]
-        for j in range(d):
-            gradient[j] += (s0 * x[r0, j] + s1 * x[r1, j]) + (s2 * x[r2, j] + s3 * x[r3, j])
-        i += 4
-    while i < size:
-        row, slope = rows[i], slopes[i]
-        for j in range(d):
-            gradient[j] += slope * x[row, j]
-        i += 1
 
 
 @compiled
@@ -168,25 +82,31 @@ def _train_one(
     hinge_width: float,
     patience: int,
     steps: int,
+    order: Array,
+    tails: Array,
+    weights: Array,
+    gradient: Array,
+    margins: Array,
 ) -> int:
     """Train `params` in place on one client's rows; answers with the number of steps made.
 
     `path` collects the gaps before each step, and `correction` is added to the gradient of each, unless it is empty.
     With `patience` above 0, it ends after so many epochs in a row whose loss was no lower than the lowest before; with
-    `steps` above 0, after so many steps, whatever `epochs` is.
+    `steps` above 0, after so many steps, whatever `epochs` is. The last five are room to work in.
     """
     real = x.dtype.type
     n, d = x.shape
+    p = params.shape[0]
     batch = max(1, min(batch, n))
-    weights = params[:d]
-    bias = real(0)
-    order = np.arange(n).astype(np.uint32)
-    slopes = np.empty(batch, x.dtype)
-    gradient = np.empty(params.shape[0], x.dtype)
-    pulled = l2 != 0.0 or prox != 0.0
+    for i in range(n):
+        order[i] = i
+    fill_tails(x, weights.shape[0] // tails.shape[1], tails)
+    weights[:p] = params
+    weights[p:] = real(0)
+    width = real(hinge_width)
     corrected = correction.shape[0] > 0
+    plain = not (corrected or l2 != 0.0 or prox != 0.0)
     followed = path.shape[0] > 0
-    start = params.copy() if pulled or followed or corrected else params
     word = key
     lowest = np.inf
     without = 0
@@ -199,53 +119,35 @@ def _train_one(
         if steps > 0 and steps - done < per_epoch:
             end = (steps - done) * batch
         seen = 0.0
-        word = shuffle(order, word)
+        word = shuffle(order[:n], word)
         step = lr / (epoch + 1.0) ** decay
-        shrink = real(step * l2)
-        back = real(step * prox)
         for first in range(0, end, batch):
             if followed:
-                add_gap(params, start, path)
-            rows = order[first : min(first + batch, n)]
-            if fit_bias:
-                bias = params[d]
-            _batch_margins(x, rows, weights, bias, slopes)
+                add_gap(weights[:p], params, path)
+            size = min(batch, n - first)
+            scale = real(step / size)
+            batch_step(x, tails, y, order, first, size, weights, gradient, margins, loss, width, scale, plain)
             if patience > 0:
-                seen += block_loss(loss, hinge_width, slopes, y[rows])
-            slope_sum = _slopes_in_place(loss, hinge_width, slopes, y, rows)
-            batch_gradient(x, rows, slopes, gradient)
-            scale = real(step / rows.shape[0])
-            if corrected:
-                whole = real(step)
-                for j in range(d):
-                    p = params[j]
-                    pull = shrink * p + back * (p - start[j])
-                    params[j] = p - (scale * gradient[j] + pull + whole * correction[j])
-                if fit_bias:
-                    pull = back * (bias - start[d])
-                    if penalize_bias:
-                        pull += shrink * bias
-                    params[d] = bias - (scale * slope_sum + pull + whole * correction[d])
-            elif pulled:
-                for j in range(d):
-                    p = params[j]
-                    params[j] = p - (scale * gradient[j] + shrink * p + back * (p - start[j]))
-                if fit_bias:
-                    pull = back * (bias - start[d])
-                    if penalize_bias:
-                        pull += shrink * bias
-                    params[d] = bias - (scale * slope_sum + pull)
-            else:
-                for j in range(d):
-                    params[j] -= scale * gradient[j]
-                if fit_bias:
-                    params[d] = bias - scale * slope_sum
+                seen += block_loss(loss, hinge_width, margins, y[order[first : first + size]])
+            if not plain:
+                shrink = real(step * l2)
+                back = real(step * prox)
+                for j in range(p):
+                    w = weights[j]
+                    change = scale * gradient[j]
+                    if j < d or penalize_bias:
+                        change += shrink * w
+                    change += back * (w - params[j])
+                    if corrected:
+                        change += real(step) * correction[j]
+                    weights[j] = w - change
         done += (end + batch - 1) // batch
         if patience > 0:
             without = 0 if seen < lowest else without + 1
             lowest = min(lowest, seen)
             if without >= patience:
                 break
+    params[:] = weights[:p]
     return done
 
 
@@ -276,9 +178,19 @@ def train_and_follow_range(
     `steps_done` (k,) gets the number of steps; with shape (0,), nothing.
     If a task has a client that is not there, or no batch to read, its number is the answer and nothing is trained.
     """
+    lanes = VECTOR_BYTES // x.itemsize
     for k in range(first, last):
         if clients[k] < 0 or clients[k] >= offsets.shape[0] - 1 or not work[k, 0] >= 0.0 or not work[k, 1] >= 1.0:
             return k
+    rows = 0
+    for k in range(first, last):
+        rows = max(rows, offsets[clients[k] + 1] - offsets[clients[k]])
+    blocks = max(1, (params.shape[1] + lanes - 1) // lanes)
+    order = np.empty(rows, np.uint32)
+    tails = empty_tails(rows, x, fit_bias, blocks)
+    weights = np.empty(blocks * lanes, x.dtype)
+    gradient = np.empty(blocks * lanes, x.dtype)
+    margins = np.empty(rows + GROUP, x.dtype)
     for k in range(first, last):
         a, b = offsets[clients[k]], offsets[clients[k] + 1]
         done = _train_one(
@@ -300,6 +212,11 @@ def train_and_follow_range(
             hinge_width,
             int(work[k, 5]) if work.shape[1] > 5 else 0,
             int(work[k, 6]) if work.shape[1] > 6 else 0,
+            order,
+            tails,
+            weights,
+            gradient,
+            margins,
         )
         if steps_done.shape[0] > 0:
             steps_done[k] = done

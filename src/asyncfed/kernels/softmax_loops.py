@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asyncfed.kernels.compiled import compiled
-from asyncfed.kernels.sgd_loops import add_gap, batch_gradient, shuffle
+from asyncfed.kernels.sgd_loops import add_gap, shuffle
 
 Array = NDArray[Any]
 
@@ -42,6 +42,27 @@ def row_margins(row: Array, weights: Array, fit_bias: bool, margins: Array) -> N
             m0 += weights[k, j] * row[j]
         margins[k] = m0
         k += 1
+
+
+@compiled
+def _batch_gradient(x: Array, rows: Array, slopes: Array, gradient: Array) -> None:
+    """The sum over the batch of slope · z, for the weights."""
+    d = x.shape[1]
+    size = rows.shape[0]
+    for j in range(d):
+        gradient[j] = x.dtype.type(0)
+    i = 0
+    while i + 4 <= size:
+        r0, r1, r2, r3 = rows[i], rows[i + 1], rows[i + 2], rows[i + 3]
+        s0, s1, s2, s3 = slopes[i], slopes[i + 1], slopes[i + 2], slopes[i + 3]
+        for j in range(d):
+            gradient[j] += (s0 * x[r0, j] + s1 * x[r1, j]) + (s2 * x[r2, j] + s3 * x[r3, j])
+        i += 4
+    while i < size:
+        row, slope = rows[i], slopes[i]
+        for j in range(d):
+            gradient[j] += slope * x[row, j]
+        i += 1
 
 
 @compiled
@@ -137,7 +158,7 @@ def _train_one(
                     slopes[k, i] = margins[k]
             scale = real(step / size)
             for k in range(classes):
-                batch_gradient(x, rows, slopes[k], gradient[k])
+                _batch_gradient(x, rows, slopes[k], gradient[k])
                 if fit_bias:
                     total = real(0)
                     for i in range(size):

@@ -14,10 +14,9 @@ from rich.table import Table
 
 from benchmarks import codecs, kernel, live, million, robust, simulator, table, w1, w2, w3
 from benchmarks.measure import machine
-from benchmarks.outcome import Line, Outcome
+from benchmarks.outcome import Outcome
 
 RESULTS = Path("runs/bench/results.json")
-KERNEL_GOAL = 1.5
 
 QUICK: dict[str, dict[str, Any]] = {
     "kernel": {"repeats": 21},
@@ -33,17 +32,8 @@ QUICK: dict[str, dict[str, Any]] = {
 }
 
 
-def measure_kernel(repeats: int = 101) -> Outcome:
-    numbers = kernel.compare_with_c(repeats)
-    measured = f"{numbers['numba_ns_per_step']:.0f} ns/step, C {numbers['c_ns_per_step']:.0f}"
-    ratio = numbers["ratio"]
-    return Outcome(
-        [Line("SGD kernel / plain C -O3", measured, ratio, f"<= {KERNEL_GOAL}x", ratio <= KERNEL_GOAL)], numbers
-    )
-
-
 BENCHMARKS: dict[str, Callable[..., Outcome]] = {
-    "kernel": measure_kernel,
+    "kernel": kernel.measure,
     "w1": w1.measure,
     "simulator": simulator.measure,
     "w2": w2.measure,

@@ -8,7 +8,7 @@ PIP := $(BIN)/pip --disable-pip-version-check -q install -c constraints.txt
 # Keep what Python compiles: the tests start some hundred interpreters.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo arena robustness communication audit-privacy test test-slow test-flower lint bench clean
+.PHONY: demo arena robustness communication audit-privacy test test-slow test-flower lint bench bench-rivals clean
 
 # What the demo needs and nothing else: no PyTorch, no Flower, none of the tools.
 $(DEMO_STAMP): pyproject.toml constraints.txt
@@ -65,5 +65,9 @@ lint: $(STAMP)
 bench: $(STAMP)
 	$(BIN)/python -m benchmarks $(BENCH)
 
+# Makes an environment for each rival (some 10 GB in all, below .venv-rivals) and runs them in turn with AsyncFed.
+bench-rivals: $(STAMP)
+	$(BIN)/python -m benchmarks.rivals $(RIVALS)
+
 clean:
-	rm -rf .venv .venv-flower runs build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage .coverage.*
+	rm -rf .venv .venv-flower .venv-rivals runs build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage .coverage.*

@@ -57,7 +57,9 @@ def run(task: Task, updates: int, clock: Clock) -> Any:
     @server.main()
     def main(grid: Grid, context: Context) -> None:
         strategy = TimedAverage(
-            fraction_train=task.in_flight / task.num_clients, fraction_evaluate=0.0, min_available_nodes=task.num_clients
+            fraction_train=task.in_flight / task.num_clients,
+            fraction_evaluate=0.0,
+            min_available_nodes=task.num_clients,
         )
         strategy.clock = clock
         result = strategy.start(grid, ArrayRecord(module.state_dict()), num_rounds=task.rounds(updates))
@@ -78,4 +80,4 @@ def run(task: Task, updates: int, clock: Clock) -> Any:
 if __name__ == "__main__":
     os.environ["FLWR_TELEMETRY_ENABLED"] = "0"
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-    answer("flwr", {"w1": 40, "w2": 400, "w3": 200}, run, others=("torch", "ray"))
+    answer("flwr", {"w1": 40, "w2": 400, "w3": 200}, run, others=("torch", "ray"), in_one_process=False)

@@ -86,4 +86,4 @@ if __name__ == "__main__":
         os.execv(sys.executable, [*torchrun, "-m", __spec__.name, *sys.argv[1:]])
     if os.environ["RANK"] != "0":
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # one answer is enough
-    answer("pfl", {"w1": 100, "w2": 10_000, "w3": 2_000}, run)
+    answer("pfl", {"w1": 100, "w2": 10_000, "w3": 2_000}, run, in_one_process=False)

@@ -10,6 +10,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from appfl.agent import SimClientAgent, SimServerAgent
 from appfl.vsim import AsyncSimDriver, ClientProfile
 from torch.utils.data import TensorDataset
@@ -91,7 +92,9 @@ def run(task: Task, updates: int, clock: Clock) -> Any:
         ]
         for client in clients:
             client.logger.logger.setLevel(logging.ERROR)
-        profiles = {client.get_id(): ClientProfile() for client in clients}
+        # Alike, all in flight would come back at once, and the clock see their merges without their training.
+        speeds = np.random.default_rng(0).lognormal(sigma=0.5, size=len(clients))
+        profiles = {c.get_id(): ClientProfile(compute_factor=speed) for c, speed in zip(clients, speeds, strict=True)}
         driver = TimedDriver(server, clients, profiles, task.in_flight, quiet, base_step_time=0.001)
         driver.clock = clock
         driver.run()

@@ -69,7 +69,9 @@ def rows_of(**rates):
 def test_all_systems_run_in_turn_and_the_best_pass_counts(fake, tmp_path):
     said = []
     systems = [fake(100, "Ours", is_ours=True), fake(4, "Slow")]
-    rows = driver.compare(systems, 2, Conditions(tmp_path, workloads=("w1", "w2")), tmp_path / "logs", said.append)
+    conditions = Conditions(tmp_path, workloads=("w1", "w2"))
+    first, rows = driver.compare(systems, 2, conditions, tmp_path / "logs", said.append)
+    assert first[1]["all_passes"]["w1"] == pytest.approx([8.0])
     assert [line.split(",")[0] for line in said if "pass" in line] == ["Ours", "Slow", "Ours", "Slow"]
     slow = rows[1]
     assert slow["all_passes"]["w1"] == pytest.approx([8.0, 4.0])  # one thread first, then PyTorch's own choice
@@ -79,7 +81,7 @@ def test_all_systems_run_in_turn_and_the_best_pass_counts(fake, tmp_path):
 
 
 def test_a_rival_that_does_not_run_is_listed_with_the_reason(fake, tmp_path):
-    (row,) = driver.compare([fake("none")], 1, Conditions(tmp_path), tmp_path / "logs", lambda text: None)
+    ((row,),) = driver.compare([fake("none")], 1, Conditions(tmp_path), tmp_path / "logs", lambda text: None)
     assert row["updates_per_second"] == {}
     assert "no module named torchvision" in row["errors"]["w1"]
     assert "status 1" in row["errors"]["w1"]
@@ -90,7 +92,7 @@ def test_a_rival_that_cannot_be_installed_is_listed_with_the_command(fake, tmp_p
         raise NotInstalled("`python -m pip install fake==1` failed: no matching distribution")
 
     monkeypatch.setattr(environments, "interpreter", refuse)
-    (row,) = driver.compare([fake(1)], 1, Conditions(tmp_path), tmp_path / "logs", lambda text: None)
+    ((row,),) = driver.compare([fake(1)], 1, Conditions(tmp_path), tmp_path / "logs", lambda text: None)
     assert "pip install fake==1" in row["errors"]["w2"]
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -30,8 +30,11 @@ QUICK = {"passes": 1, "share": 0.2}
 
 def compare(
     systems: Sequence[System], passes: int, conditions: Conditions, logs: Path, say: Callable[[str], None]
-) -> list[dict[str, Any]]:
-    """A row for each system. In every other pass PyTorch may use one thread only, which is faster for small models."""
+) -> Iterator[list[dict[str, Any]]]:
+    """After every pass, a row for each system with the best so far.
+
+    In every other pass PyTorch may use one thread only, which is faster for small models.
+    """
     answers: dict[str, list[dict[str, Any]]] = {system.name: [] for system in systems}
     pythons: dict[str, Path] = {}
     for system in systems:
@@ -50,7 +53,7 @@ def compare(
                 answer = run_once(system, pythons[system.name], conditions._replace(threads=threads), log)
                 answers[system.name].append(answer)
                 say(f"{system.name}, pass {turn + 1} of {passes}: {_rates(answer)}")
-    return [report.summary(system, answers[system.name]) for system in systems]
+        yield [report.summary(system, answers[system.name]) for system in systems]
 
 
 def _rates(answer: dict[str, Any]) -> str:
@@ -78,26 +81,26 @@ def main(arguments: list[str] | None = None, systems: Sequence[System] = SYSTEMS
     data = options.out / "data"
     write_tasks(data)
     conditions = Conditions(data, options.share, tuple(options.workload or WORKLOADS), timeout=options.timeout)
-    console, where = Console(), {"date": f"{datetime.now(UTC):%Y-%m-%d}", **machine(), "passes": options.passes}
+    console, where = Console(), {"date": f"{datetime.now(UTC):%Y-%m-%d}", **machine()}
 
     def say(text: str) -> None:
         console.print(text, markup=False, highlight=False, soft_wrap=True)
 
-    rows = compare(chosen, options.passes, conditions, options.out / "logs", say)
-    where["load_average_at_end"] = [round(load, 2) for load in os.getloadavg()]
-    _write(options.out, where, rows, console)
+    for done, rows in enumerate(compare(chosen, options.passes, conditions, options.out / "logs", say), start=1):
+        where |= {"passes": done, "load_average_at_end": [round(load, 2) for load in os.getloadavg()]}
+        say(_write(options.out, where, rows))
 
 
-def _write(out: Path, where: dict[str, Any], rows: list[dict[str, Any]], console: Console) -> None:
+def _write(out: Path, where: dict[str, Any], rows: list[dict[str, Any]]) -> str:
+    """The three files; answers with the table and where it was made. Made after every pass, so that none is lost."""
     results = {"machine": where, "systems": rows, "ahead_of_the_fastest_rival": report.ahead(rows)}
     (out / "rivals.json").write_text(json.dumps(results, indent=2, ensure_ascii=False) + "\n")
     table = report.markdown(rows)
     (out / "rivals.md").write_text(table)
     load = f"load average {where['load_average'][0]} at the start, {where['load_average_at_end'][0]} at the end"
-    subtitle = f"{where['date']}, {where['cpu']}, {where['cores']} cores, best of {where['passes']} passes; {load}."
+    subtitle = f"{where['date']}, {where['cpu']}, {where['cores']} cores, best of {where['passes']} {'pass' if where['passes'] == 1 else 'passes'}; {load}."
     save_figure(rows, subtitle, out / "rivals.png")
-    console.print(table, markup=False, highlight=False, soft_wrap=True)
-    console.print(f"{subtitle} Written to {out}/rivals.json, .md and .png.", markup=False, soft_wrap=True)
+    return f"\n{table}\n{subtitle} Written to {out}/rivals.json, .md and .png.\n"
 
 
 if __name__ == "__main__":

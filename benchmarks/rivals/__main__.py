@@ -98,7 +98,8 @@ def _write(out: Path, where: dict[str, Any], rows: list[dict[str, Any]]) -> str:
     table = report.markdown(rows)
     (out / "rivals.md").write_text(table)
     load = f"load average {where['load_average'][0]} at the start, {where['load_average_at_end'][0]} at the end"
-    subtitle = f"{where['date']}, {where['cpu']}, {where['cores']} cores, best of {where['passes']} {'pass' if where['passes'] == 1 else 'passes'}; {load}."
+    passes = f"{where['passes']} pass{'' if where['passes'] == 1 else 'es'}"
+    subtitle = f"{where['date']}, {where['cpu']}, {where['cores']} cores, best of {passes}; {load}."
     save_figure(rows, subtitle, out / "rivals.png")
     return f"\n{table}\n{subtitle} Written to {out}/rivals.json, .md and .png.\n"
 

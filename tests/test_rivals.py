@@ -128,6 +128,7 @@ def test_an_unknown_system_is_refused_with_the_known_names(tmp_path, capsys):
 
 def test_table():
     text = report.markdown(rows_of(Limit=40_000, Ours=10_000, Rival=22.5, Absent=0))
+    assert "processor time" not in text
     assert text.splitlines()[2:6] == [
         "| Limit | – | 40,000 (0.25x) | – | – | no | no |",
         "| Ours | 1.2 | 10,000 | – | – | no | no |",
@@ -135,6 +136,13 @@ def test_table():
         "| Absent | 1.2 | – | – | – | no | no |",
     ]
     assert text.endswith("Not measured:\n\n- Absent, W1: it does not start\n")
+
+
+def test_rates_by_processor_time_have_a_table_of_their_own():
+    rows = rows_of(Ours=10_000, Rival=20, Spread=30)
+    rows[0]["per_cpu_second"], rows[1]["per_cpu_second"] = {"w1": 12_000.0}, {"w1": 24.0, "w3": 7.0}
+    lines = report.markdown(rows).splitlines()
+    assert lines[-2:] == ["| Ours | 12,000 | – | – |", "| Rival | 24.0 (500x) | – | 7.0 |"]
 
 
 def test_every_system_has_its_file():

@@ -50,8 +50,9 @@ def compare(
         for system in systems:
             if system.name in pythons:
                 log = logs / f"{system.name.split(' (')[0].replace(', ', '-').replace(' ', '-')}-{turn}.log"
+                load = round(os.getloadavg()[0], 2)
                 answer = run_once(system, pythons[system.name], conditions._replace(threads=threads), log)
-                answers[system.name].append(answer)
+                answers[system.name].append({**answer, "load_average": load})
                 say(f"{system.name}, pass {turn + 1} of {passes}: {_rates(answer)}")
         yield [report.summary(system, answers[system.name]) for system in systems]
 

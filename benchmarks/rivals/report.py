@@ -15,7 +15,8 @@ def summary(system: System, answers: Answers) -> dict[str, Any]:
     """One system's passes in a few numbers.
 
     `updates_per_second` has the best rate of each workload, `all_passes` every rate, `per_cpu_second` the best by
-    processor time where all work is in one process, and `errors` the reason where no pass gave a rate.
+    processor time where all work is in one process, `load_averages` how busy the machine was before each pass, and
+    `errors` the reason where no pass gave a rate.
     """
     best, passes, by_cpu, errors = {}, {}, {}, {}
     for name in WORKLOADS:
@@ -40,6 +41,7 @@ def summary(system: System, answers: Answers) -> dict[str, Any]:
         "updates_per_second": best,
         "per_cpu_second": by_cpu,
         "all_passes": passes,
+        "load_averages": [answer["load_average"] for answer in answers if "load_average" in answer],
         "errors": errors,
     }
 
@@ -57,28 +59,41 @@ def ahead(rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
 
 
 def markdown(rows: Sequence[Mapping[str, Any]]) -> str:
-    """The table, with AsyncFed's lead over each rival in brackets, and below it whatever could not be measured."""
+    """The table, with AsyncFed's lead over each in brackets, the same by processor time, and what is missing."""
     head = ["system", "version", *(f"{name.upper()} updates/s" for name in WORKLOADS), "asynchronous", "virtual time"]
-    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    lines = []
     for row in rows:
-        cells = [row["name"], next(iter(row["versions"].values()), "–") if not row["is_limit"] else "–"]
-        cells += [_cell(row, name, rows) for name in WORKLOADS]
-        cells += ["yes" if row[property_] else "no" for property_ in ("asynchronous", "virtual_time")]
-        lines.append("| " + " | ".join(cells) + " |")
-    missing = [f"- {row['name']}, {name.upper()}: {why}" for row in rows for name, why in row["errors"].items()]
-    if missing:
-        lines += ["", "Not measured:", "", *missing]
-    return "\n".join(lines) + "\n"
+        version = "–" if row["is_limit"] else next(iter(row["versions"].values()), "–")
+        kinds = ["yes" if row[kind] else "no" for kind in ("asynchronous", "virtual_time")]
+        lines.append([row["name"], version, *_cells(row, "updates_per_second", rows), *kinds])
+    text = _table(head, lines)
+    timed = [[row["name"], *_cells(row, "per_cpu_second", rows)] for row in rows if row["per_cpu_second"]]
+    if timed:
+        text += "\nPer second of processor time, of all that run in one process; a busy machine disturbs it less:\n\n"
+        text += _table(["system", *(name.upper() for name in WORKLOADS)], timed)
+    missing = [f"- {row['name']}, {name.upper()}: {why}\n" for row in rows for name, why in row["errors"].items()]
+    return text + ("\nNot measured:\n\n" + "".join(missing) if missing else "")
 
 
-def _cell(row: Mapping[str, Any], name: str, rows: Sequence[Mapping[str, Any]]) -> str:
-    rate = row["updates_per_second"].get(name)
-    if rate is None:
-        return "–"
-    text = f"{rate:,.0f}" if rate >= 100 else f"{rate:.1f}"
-    ours = [each["updates_per_second"].get(name) for each in rows if each["is_ours"]]
-    reference = next((each for each in ours if each is not None), None)  # the first of ours: the default strategy
-    if row["is_ours"] or reference is None:
-        return text
-    lead = reference / rate
-    return f"{text} ({lead:,.0f}x)" if lead >= 10 else f"{text} ({lead:.2g}x)"
+def _table(head: list[str], lines: list[list[str]]) -> str:
+    return "".join(f"| {' | '.join(cells)} |\n" for cells in (head, ["---"] * len(head), *lines))
+
+
+def _cells(row: Mapping[str, Any], figure: str, rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """A rate for each workload; of those that are not AsyncFed's, with what its default strategy makes of it."""
+    cells = []
+    for name in WORKLOADS:
+        rate = row[figure].get(name)
+        ours = next((each[figure][name] for each in rows if each["is_ours"] and name in each[figure]), None)
+        if rate is None:
+            cells.append("–")
+        elif row["is_ours"] or ours is None:
+            cells.append(_rounded(rate))
+        else:
+            lead = ours / rate
+            cells.append(f"{_rounded(rate)} ({lead:,.0f}x)" if lead >= 10 else f"{_rounded(rate)} ({lead:.2g}x)")
+    return cells
+
+
+def _rounded(rate: float) -> str:
+    return f"{rate:,.0f}" if rate >= 100 else f"{rate:.1f}"

@@ -33,7 +33,7 @@ ROOMS = {
     "store": {*BOTTOM},
     "theory": {"core", "problems", "kernels"},
     "engine": {*BOTTOM, "kernels", "rules", "uplinks", "problems", "store"},
-    "sim": {*BOTTOM, "delays", "uplinks", "problems", "store", "engine"},
+    "sim": {*BOTTOM, "kernels", "delays", "uplinks", "problems", "store", "engine"},
     "live": {*BOTTOM, "kernels", "uplinks", "problems", "store", "engine"},
     "attacks": {*BOTTOM, "kernels", "problems", "delays"},
     "experiment": {*BOTTOM, "strategies", "rules", "privacy", "problems", "data", "delays", "engine", "attacks"},

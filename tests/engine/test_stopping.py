@@ -11,10 +11,13 @@ from asyncfed.engine.stopping import Stopping, StoppingMonitor
 from asyncfed.experiment import changed, differences
 
 
-def stopping_run(small, out=None, **how):
+def stopping_experiment(small, **how):
     rules = {"metric": "validation_loss", "patience": 3, "min_improvement": 0.5, **how}
-    experiment = small(budget=Budget(rounds=200), holdout=Holdout(validation=0.3, test=0.2), stopping=Stopping(**rules))
-    return af.run(experiment, out=out)
+    return small(budget=Budget(rounds=200), holdout=Holdout(validation=0.3, test=0.2), stopping=Stopping(**rules))
+
+
+def stopping_run(small, out=None, **how):
+    return af.run(stopping_experiment(small, **how), out=out)
 
 
 def test_patience_ends_a_run_that_no_longer_improves(small):
@@ -244,9 +247,10 @@ def test_what_rises_after_its_best_has_not_converged():
 def test_a_run_that_stopped_in_the_middle_of_a_decision_can_be_reopened(small, tmp_path):
     """The tickets that the decision would have sent next are out for the server, and were never sent."""
     from asyncfed.engine.checkpoint_check import check_execution_state
+    from asyncfed.runs.simulate import simulate
 
     path = tmp_path / "run.sqlite"
-    run = stopping_run(small, path)
+    run = simulate(stopping_experiment(small), out=path, compiled=False)
     state, arrays = run.journal.checkpoint()
     out = {dispatch["ticket"] for dispatch in state["server"]["in_flight"]}
     assert not out <= set(arrays["tickets"].tolist())

@@ -93,6 +93,21 @@ class Server:
         bases = (dispatch.base_version for dispatch in self.outstanding.values())
         return next(bases, None) if self._in_order else min(bases, default=None)
 
+    @property
+    def state(self) -> Any:
+        """What the strategy remembers."""
+        return self._state
+
+    @property
+    def inputs(self) -> int:
+        """How many inputs there were: what the draws of the next one are keyed by."""
+        return self._inputs
+
+    @property
+    def durations(self) -> tuple[float, float]:
+        """The shortest and the longest of the reports of this round, in seconds; infinity and 0 before the first."""
+        return self._shortest, self._longest
+
     def num_examples(self, client: int) -> int:
         """What the client declared when it joined."""
         return self._examples[client]
@@ -221,8 +236,9 @@ class Server:
             elif isinstance(action, Merge):
                 self._merge(action)
                 outputs.append(action)
-                if self.updates >= self._most_updates or (action.ends_round and self.round >= self._most_rounds):
-                    return outputs + self.halt(self._spent())
+                spent = self.spent(action.ends_round)
+                if spent is not None:
+                    return outputs + self.halt(spent)
             elif isinstance(action, Drop):
                 self._drop(action.ticket)
                 outputs.append(action)
@@ -296,14 +312,20 @@ class Server:
         self.version += 1
         self.updates += count
         if merge.ends_round:
-            self.round += 1
-            if self._longest >= self._shortest:
-                self.delay_spread = self._longest - self._shortest
-            self._shortest, self._longest = inf, 0.0
+            self.end_round(self._shortest, self._longest)
 
-    def _spent(self) -> str:
-        rounds, updates = f"all {self._most_rounds} rounds are done", f"all {self._most_updates} updates are merged"
-        return rounds if self.round >= self._most_rounds else updates
+    def end_round(self, shortest: float, longest: float) -> None:
+        """A round is complete, whose reports took so many seconds."""
+        self.round += 1
+        if longest >= shortest:
+            self.delay_spread = longest - shortest
+        self._shortest, self._longest = inf, 0.0
+
+    def spent(self, ends_round: bool) -> str | None:
+        """Why the run ends with the merge just made, which ended a round or not; None if the budget is not spent."""
+        if ends_round and self.round >= self._most_rounds:
+            return f"all {self._most_rounds} rounds are done"
+        return f"all {self._most_updates} updates are merged" if self.updates >= self._most_updates else None
 
     # ---- bookkeeping -----------------------------------------------------------------------------------------
 

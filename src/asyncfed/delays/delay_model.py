@@ -15,9 +15,10 @@ from asyncfed.core.record import UNSET, Config, UnsetType
 from asyncfed.core.types import Work
 from asyncfed.delays.checks import require_non_negative, require_positive, require_probability
 from asyncfed.delays.client_traits import bandwidth_trait, device_trait, slowness_trait
+from asyncfed.delays.delay_numbers import DelayNumbers, TicketDraws
 from asyncfed.delays.delay_protocols import Array, DelayDescription, ExpectedDurations, Timing
 from asyncfed.delays.devices import Device, complete_classes
-from asyncfed.delays.distributions import Constant, Distribution, require_positive_draws
+from asyncfed.delays.distributions import Constant, Distribution, HasNumbers, require_positive_draws
 from asyncfed.delays.duration_trace import read_trace
 from asyncfed.delays.keyed_draws import keyed_unit
 from asyncfed.delays.presence import PresenceDescription
@@ -168,6 +169,7 @@ class BoundDelays:
     """
 
     def __init__(self, delays: Delays, num_clients: int, seed: int) -> None:
+        self._delays, self._seed = delays, seed
         self._num_clients = num_clients
         self._dropout = delays.dropout
         self._timeout = delays.timeout
@@ -259,8 +261,37 @@ class BoundDelays:
         return timing.download + timing.compute + timing.upload
 
     def _loses(self, client: int, ticket: int) -> bool:
-        comes_back = (1.0 - self._dropout) * (1.0 - self._device.of(client).dropout)
-        return keyed_unit(self._dropout_key, client, ticket) < 1.0 - comes_back
+        return keyed_unit(self._dropout_key, client, ticket) < 1.0 - self._comes_back(self._device.of(client))
+
+    def _comes_back(self, device: Device) -> float:
+        return (1.0 - self._dropout) * (1.0 - device.dropout)
+
+    def _ticket_draws(self, name: str) -> TicketDraws | None:
+        distribution = getattr(self._delays, name)
+        return (
+            TicketDraws(distribution, purpose_key(self._seed, name)) if isinstance(distribution, HasNumbers) else None
+        )
+
+    def as_numbers(self) -> DelayNumbers | None:
+        """For a simulator that decides ahead; None with absences, a trace, a variation, bandwidths, or a distribution
+        that compiled code does not know."""
+        is_simple = self._presence is None and self._factor is None and self._delays.trace is None
+        draws = [self._ticket_draws(name) for name in ("compute", "download", "upload")]
+        known = [each for each in draws if each is not None]
+        if not is_simple or self._limits_bandwidth or len(known) < len(draws):
+            return None
+        devices = self._known_devices
+        return DelayNumbers(
+            compute=known[0],
+            download=known[1],
+            upload=known[2],
+            slowness=np.array(self._known_slowness),
+            watts=np.array([device.watts for device in devices]),
+            comes_back=np.array([self._comes_back(device) for device in devices]) if self._may_lose else None,
+            dropout=self._dropout_key,
+            timeout=self._timeout,
+            per_sample=self._per_sample,
+        )
 
 
 def _is_constant(delays: Delays) -> bool:

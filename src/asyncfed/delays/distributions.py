@@ -61,6 +61,14 @@ class Distribution(Protocol):
 declare_part("distribution", Distribution)
 
 
+@runtime_checkable
+class HasNumbers(Distribution, Protocol):
+    """A distribution that compiled code can draw from: the shipped ones are. One of your own need not be."""
+
+    def as_numbers(self) -> tuple[str, float, float]:
+        """The name of its shape in `kernels/duration_draws.py`, and its two numbers."""
+
+
 @register("distribution")
 class Constant(Config, tag_field="kind", tag="constant"):
     """Always the same value.
@@ -90,6 +98,10 @@ class Constant(Config, tag_field="kind", tag="constant"):
     def draw(self, u: float) -> float:
         """`value`, whatever `u` is."""
         return self.value
+
+    def as_numbers(self) -> tuple[str, float, float]:
+        """The shape and its two numbers, for compiled draws (`kernels/duration_draws.py`)."""
+        return "constant", self.value, 0.0
 
     def expected(self) -> float:
         """`value`."""
@@ -135,6 +147,10 @@ class Uniform(_Varying, tag_field="kind", tag="uniform"):
         """`low + u * (high - low)`."""
         return self.low + u * (self.high - self.low)
 
+    def as_numbers(self) -> tuple[str, float, float]:
+        """The shape and its two numbers, for compiled draws (`kernels/duration_draws.py`)."""
+        return "uniform", self.low, self.high
+
     def expected(self) -> float:
         """`(low + high) / 2`."""
         return self.low + 0.5 * (self.high - self.low)
@@ -165,6 +181,10 @@ class Exponential(_Varying, tag_field="kind", tag="exponential"):
     def draw(self, u: float) -> float:
         """`-mean * log(1 - u)`."""
         return -self.mean * log1p(-u)
+
+    def as_numbers(self) -> tuple[str, float, float]:
+        """The shape and its two numbers, for compiled draws (`kernels/duration_draws.py`)."""
+        return "exponential", self.mean, 0.0
 
     def expected(self) -> float:
         """`mean`."""
@@ -197,6 +217,10 @@ class ShiftedExponential(_Varying, tag_field="kind", tag="shifted_exponential"):
         """`shift - mean * log(1 - u)`."""
         return self.shift - self.mean * log1p(-u)
 
+    def as_numbers(self) -> tuple[str, float, float]:
+        """The shape and its two numbers, for compiled draws (`kernels/duration_draws.py`)."""
+        return "shifted_exponential", self.shift, self.mean
+
     def expected(self) -> float:
         """`shift + mean`."""
         return self.shift + self.mean
@@ -225,6 +249,10 @@ class LogNormal(_Varying, tag_field="kind", tag="lognormal"):
     def draw(self, u: float) -> float:
         """`median * exp(sigma * z)`."""
         return self.median * exp(self.sigma * _normal_quantile(u))
+
+    def as_numbers(self) -> tuple[str, float, float]:
+        """The shape and its two numbers, for compiled draws (`kernels/duration_draws.py`)."""
+        return "lognormal", self.median, self.sigma
 
     def expected(self) -> float:
         """`median * exp(sigma**2 / 2)`; infinite where that is too large for a float."""
@@ -257,6 +285,10 @@ class Pareto(_Varying, tag_field="kind", tag="pareto"):
     def draw(self, u: float) -> float:
         """`minimum * (1 - u)**(-1 / shape)`."""
         return self.minimum * pow(1.0 - u, -1.0 / self.shape)
+
+    def as_numbers(self) -> tuple[str, float, float]:
+        """The shape and its two numbers, for compiled draws (`kernels/duration_draws.py`)."""
+        return "pareto", self.minimum, self.shape
 
     def expected(self) -> float:
         """`minimum * shape / (shape - 1)`; infinite if `shape` is at most 1."""

@@ -112,7 +112,7 @@ class Execution:
     def start(self) -> None:
         """Measure the first model and dispatch the first tickets."""
         self.evaluate()
-        self._carry_out(self.server.start())
+        self.carry_out(self.server.start())
 
     def receive(self, report: Report, energy: float) -> None:
         """A report has arrived; its trained model is in `vectors.trained`."""
@@ -130,7 +130,7 @@ class Execution:
         journal.next_seq = seq + 1
         journal.events.append((seq, self.now, REPORT, ticket, client, self.version, duration, energy, detail))
         self.ledger.count_report(duration, energy, bytes_up)
-        self._carry_out(outputs)
+        self.carry_out(outputs)
         self._end_if_spent()
 
     def skip(self, ticket: int, duration: float, energy: float, memory: int | None = None) -> None:
@@ -152,7 +152,7 @@ class Execution:
         self.ledger.count_skip(duration, energy, SKIPPED_BYTES)
         self._count_unmerged()
         self._forget(ticket)
-        self._carry_out(outputs)
+        self.carry_out(outputs)
         self._end_if_spent()
 
     def lose(self, ticket: int, after: float, energy: float, reason: str | None = None) -> None:
@@ -163,14 +163,14 @@ class Execution:
             self.vectors.forget_memory(client)
         self._write(LOST, ticket, client, after, energy, reason)
         self._forget_lost(ticket, energy)
-        self._carry_out(outputs)
+        self.carry_out(outputs)
         self._end_if_spent()
 
     def join(self, client: int, num_examples: int) -> None:
         """A client with so many rows is there from now on."""
         outputs = self.server.join(client, num_examples)
         self._write(JOIN, None, client, float(num_examples), None, None)
-        self._carry_out(outputs)
+        self.carry_out(outputs)
 
     def refuse(self, ticket: int | None, client: int, is_fault: bool, reason: str) -> None:
         """A result was refused: it is written down, and nothing follows from it."""
@@ -183,18 +183,23 @@ class Execution:
         self._write(LEAVE, None, client, None, None, reason)
         for ticket in gone:
             self._forget_lost(ticket, 0.0)
-        self._carry_out(outputs)
+        self.carry_out(outputs)
 
     def wake(self, number: int) -> None:
         """The moment of a timer has come."""
         outputs = self.server.wake(number, self.now)
         self._write(WAKE, None, None, float(number), None, None)
-        self._carry_out(outputs)
+        self.carry_out(outputs)
 
     def halt(self, reason: str) -> None:
         """End the run."""
-        self._carry_out(self.server.halt(reason))
+        self.carry_out(self.server.halt(reason))
         self._halted = True
+
+    @property
+    def halted(self) -> bool:
+        """Whether the run was ended by `halt`, for what it was just found to be."""
+        return self._halted
 
     def _end_if_spent(self) -> None:
         """Stop if the energy is spent, or nothing was merged for so long that nothing will be."""
@@ -235,7 +240,8 @@ class Execution:
 
     # ---- outputs ---------------------------------------------------------------------------------------------
 
-    def _carry_out(self, outputs: Sequence[Any]) -> None:
+    def carry_out(self, outputs: Sequence[Any]) -> None:
+        """Do what the server decided, in order."""
         for output in outputs:
             kind = type(output)
             if kind is Dispatch:
@@ -263,7 +269,7 @@ class Execution:
     def _dispatch(self, dispatch: Dispatch) -> None:
         ticket, client, work = dispatch.ticket, dispatch.client, dispatch.work
         if work is not self._work:
-            self._work, self._work_detail = work, self._intern(work)
+            self.intern_work(work)
             self.has_extras = self.has_extras or has_extras(dispatch)
         self.dispatches[ticket] = dispatch
         if work.downlink is not UNSET:
@@ -283,6 +289,12 @@ class Execution:
             (seq, self.now, DISPATCH, ticket, client, dispatch.base_version, memory, None, self._work_detail)
         )
         self.on_dispatch(dispatch)
+
+    def intern_work(self, work: Work) -> int:
+        """The number of the text of a work, that of the next tickets."""
+        if work is not self._work:
+            self._work, self._work_detail = work, self._intern(work)
+        return self._work_detail
 
     def _older_start(self, dispatch: Dispatch) -> np.ndarray | None:
         """The model of an older version, which another ticket holds; None if the ticket starts from the present one."""
@@ -310,6 +322,10 @@ class Execution:
             self._merge_plainly(merge)
         else:
             self._merge_by_rule(merge, self.rule)
+        self.finish_merge(merge)
+
+    def finish_merge(self, merge: Merge) -> None:
+        """After a merge: close its round, look for divergence, measure. The run may be halted afterwards."""
         if merge.ends_round:
             self.round += 1
             self.journal.rounds.append(self.ledger.close_round(self.round, self.version, self.updates, self.now))
@@ -318,24 +334,28 @@ class Execution:
             self._evaluate_if_due(merge)
 
     def _merge_plainly(self, merge: Merge) -> None:
+        self.write_merge(merge, self.dispatches[merge.tickets[0]].client)
+        if self.on_merge is not None:
+            self.on_merge(merge)
+        for ticket in merge.tickets:
+            dispatch = self.dispatches.pop(ticket)
+            self.ledger.count_merge(dispatch.client, staleness_of(dispatch, self.version - 1))
+        self.vectors.merge(merge)
+
+    def write_merge(self, merge: Merge, client: int) -> None:
+        """The event of a merge without a rule, whose first ticket is this client's: it makes the next version."""
         tickets, journal = merge.tickets, self.journal
         self.version = version = self.version + 1
         self.updates += len(tickets)
         seq = journal.next_seq
         journal.next_seq = seq + 1
         if len(tickets) == 1:
-            ticket, detail = tickets[0], self._form_detail(merge)
-            client, weight = self.dispatches[ticket].client, merge.weights[0]
-            journal.events.append((seq, self.now, MERGE, ticket, client, version, weight, merge.keep, detail))
+            detail = self.intern_form(merge)
+            weight = merge.weights[0]
+            journal.events.append((seq, self.now, MERGE, tickets[0], client, version, weight, merge.keep, detail))
         else:
             detail = self._intern({**_form(merge), "tickets": tickets, "weights": merge.weights})
             journal.events.append((seq, self.now, MERGE, None, None, version, None, merge.keep, detail))
-        if self.on_merge is not None:
-            self.on_merge(merge)
-        for ticket in tickets:
-            dispatch = self.dispatches.pop(ticket)
-            self.ledger.count_merge(dispatch.client, staleness_of(dispatch, version - 1))
-        self.vectors.merge(merge)
 
     # ---- with a rule, or with uplinks --------------------------------------------------------------------------
 
@@ -458,7 +478,7 @@ class Execution:
         declared = declared_size(work.uplink, params.size, params.itemsize)
         return int((report.metrics or {})["bytes"]) if declared is None else declared
 
-    def _form_detail(self, merge: Merge) -> int:
+    def intern_form(self, merge: Merge) -> int:
         """The number of the text that says what kind of merge this is; mostly the same as the last time."""
         of, combiner, detail = self._last_forms[merge.ends_round]
         if of is not merge.of or combiner is not merge.combiner:

@@ -152,6 +152,66 @@ def _train_one(
 
 
 @compiled
+def make_room(x: Array, rows: int, num_params: int, fit_bias: bool) -> tuple[Array, Array, Array, Array, Array]:
+    """Room for `_train_one` to work in, for clients of at most so many rows."""
+    lanes = VECTOR_BYTES // x.itemsize
+    blocks = max(1, (num_params + lanes - 1) // lanes)
+    order = np.empty(rows, np.uint32)
+    tails = empty_tails(rows, x, fit_bias, blocks)
+    weights = np.empty(blocks * lanes, x.dtype)
+    gradient = np.empty(blocks * lanes, x.dtype)
+    margins = np.empty(rows + GROUP, x.dtype)
+    return order, tails, weights, gradient, margins
+
+
+@compiled
+def train_client(
+    x: Array,
+    y: Array,
+    offsets: Array,
+    client: int,
+    params: Array,
+    path: Array,
+    correction: Array,
+    key: np.uint64,
+    work: Array,
+    loss: int,
+    l2: float,
+    penalize_bias: bool,
+    fit_bias: bool,
+    hinge_width: float,
+    room: tuple[Array, Array, Array, Array, Array],
+) -> int:
+    """Train `params` in place on this client's rows, as a row of works says; answers with the number of steps made."""
+    a, b = offsets[client], offsets[client + 1]
+    return _train_one(
+        x[a:b],
+        y[a:b],
+        params,
+        path,
+        correction,
+        key,
+        int(work[0]),
+        int(work[1]),
+        work[2],
+        work[3],
+        work[4],
+        loss,
+        l2,
+        penalize_bias,
+        fit_bias,
+        hinge_width,
+        int(work[5]) if work.shape[0] > 5 else 0,
+        int(work[6]) if work.shape[0] > 6 else 0,
+        room[0],
+        room[1],
+        room[2],
+        room[3],
+        room[4],
+    )
+
+
+@compiled
 def train_and_follow_range(
     x: Array,
     y: Array,
@@ -178,45 +238,30 @@ def train_and_follow_range(
     `steps_done` (k,) gets the number of steps; with shape (0,), nothing.
     If a task has a client that is not there, or no batch to read, its number is the answer and nothing is trained.
     """
-    lanes = VECTOR_BYTES // x.itemsize
     for k in range(first, last):
         if clients[k] < 0 or clients[k] >= offsets.shape[0] - 1 or not work[k, 0] >= 0.0 or not work[k, 1] >= 1.0:
             return k
     rows = 0
     for k in range(first, last):
         rows = max(rows, offsets[clients[k] + 1] - offsets[clients[k]])
-    blocks = max(1, (params.shape[1] + lanes - 1) // lanes)
-    order = np.empty(rows, np.uint32)
-    tails = empty_tails(rows, x, fit_bias, blocks)
-    weights = np.empty(blocks * lanes, x.dtype)
-    gradient = np.empty(blocks * lanes, x.dtype)
-    margins = np.empty(rows + GROUP, x.dtype)
+    room = make_room(x, rows, params.shape[1], fit_bias)
     for k in range(first, last):
-        a, b = offsets[clients[k]], offsets[clients[k] + 1]
-        done = _train_one(
-            x[a:b],
-            y[a:b],
+        done = train_client(
+            x,
+            y,
+            offsets,
+            clients[k],
             params[k],
             paths[k if paths.shape[1] > 0 else 0],
             corrections[k if corrections.shape[1] > 0 else 0],
             keys[k],
-            int(work[k, 0]),
-            int(work[k, 1]),
-            work[k, 2],
-            work[k, 3],
-            work[k, 4],
+            work[k],
             loss,
             l2,
             penalize_bias,
             fit_bias,
             hinge_width,
-            int(work[k, 5]) if work.shape[1] > 5 else 0,
-            int(work[k, 6]) if work.shape[1] > 6 else 0,
-            order,
-            tails,
-            weights,
-            gradient,
-            margins,
+            room,
         )
         if steps_done.shape[0] > 0:
             steps_done[k] = done

@@ -21,6 +21,7 @@ from asyncfed.problems.objective import Objective
 from asyncfed.problems.packed_problem import PackedProblem
 from asyncfed.problems.protocol import (
     Array,
+    CompiledTraining,
     NamedData,
     PackedData,
     ProblemDescription,
@@ -162,6 +163,11 @@ class Linear(PackedProblem):
                 f'The loss "{loss}" needs labels −1 and +1, but y holds {wrong}. Load the targets as labels, or use '
                 '"least_squares".'
             )
+
+    def compiled_training(self) -> CompiledTraining:
+        """The rows and the model, for a simulator that trains in its own compiled loop."""
+        model = (self._code, float(self.model.l2), self.model.penalize_bias, self.model.fit_bias, self._width)
+        return CompiledTraining(self._x, self._y, self._offsets, model).frozen()
 
     def __reduce__(self) -> tuple[Any, ...]:
         """A copy for another process holds the data once; the kernel's views of them are made anew."""

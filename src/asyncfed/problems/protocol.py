@@ -224,6 +224,37 @@ class ProblemDescription(Protocol):
         ...
 
 
+class CompiledTraining(NamedTuple):
+    """What `kernels.sgd_loops.train_client` needs to train a client: rows one client after another, and the model.
+
+    Args:
+        x: features, (n, d).
+        y: targets, (n,).
+        offsets: client c owns rows `offsets[c]` up to `offsets[c + 1]`.
+        model: loss, L2 weight, whether it holds for the bias, whether there is a bias, width of the hinge.
+    """
+
+    x: Array
+    y: Array
+    offsets: Array
+    model: tuple[int, float, bool, bool, float]
+
+    def frozen(self) -> CompiledTraining:
+        """The same arrays, which cannot be written to: compiled code is made for one or the other."""
+        x, y, offsets = (array.view() for array in (self.x, self.y, self.offsets))
+        x.flags.writeable = y.flags.writeable = offsets.flags.writeable = False
+        return CompiledTraining(x, y, offsets, self.model)
+
+
+@runtime_checkable
+class TrainsInLoop(Protocol):
+    """A problem that compiled code can train client by client, without a call of `local_train_many`."""
+
+    def compiled_training(self) -> CompiledTraining:
+        """The rows and the model; the results are those of `local_train_many`."""
+        ...
+
+
 class ClientScores(NamedTuple):
     """A model on each client's rows of one part: rows (C,), mean loss without penalty (C,), share of right answers.
 

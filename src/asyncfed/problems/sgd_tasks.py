@@ -14,7 +14,7 @@ from asyncfed.core.types import Work
 from asyncfed.kernels.tasks import Tasks
 from asyncfed.problems.protocol import Array, Jobs
 
-_work_numbers = attrgetter("epochs", "batch_size", "learning_rate", "decay", "proximal")
+work_numbers = attrgetter("epochs", "batch_size", "learning_rate", "decay", "proximal")
 _MOST_KEPT = 1024
 """Tasks in a call up to which the columns of one shared work are kept for the next call."""
 
@@ -40,7 +40,7 @@ def _task_numbers(work: Work) -> Any:
             f"work.momentum is {work.momentum}, but linear problems are trained by plain SGD. Leave momentum out, or "
             "write the model as a PyTorch module: af.problems.torch_problem(...)."
         )
-    return _work_numbers(work)
+    return work_numbers(work)
 
 
 @lru_cache(maxsize=64)

@@ -174,6 +174,10 @@ class Vectors:
             memory, self.params, payloads, merge.weights, clients, combine.settings
         )
 
+    def combiner_memory(self, name: str) -> object | None:
+        """What the combiner of this name remembers; None before its first merge."""
+        return self._combiner_memories.get(name)
+
     @property
     def _by_ticket(self) -> dict[str, dict[int, Arrays]]:
         return {NEW: self.new_memories, NEW_MIRROR: self.new_mirrors, DIFFERENCE: self.differences}

@@ -45,10 +45,12 @@ def simulate(
     force: bool = False,
     checkpoint_seconds: float = CHECKPOINT_SECONDS,
     observer: MergeObserver | None = None,
+    compiled: bool = True,
 ) -> RecordedRun:
     """Run an experiment in virtual time, to its end or until Ctrl-C; see `asyncfed.run`.
 
-    The `observer` is called with every merge just before it is carried out.
+    The `observer` is called with every merge just before it is carried out. Without `compiled`, every arrival is
+    stepped through in Python.
     """
     own_problem, own_delays = problem is not None, delays is not None
     problem = choose_problem(experiment, problem, prepared)
@@ -62,7 +64,7 @@ def simulate(
     trusted_shard(problem, plan)
     with_model_shapes(plan.strategy, problem)
     journal = Journal.create(out, header, replace=force)  # last, when nothing is left that could be refused
-    simulation = Simulation(problem, delays, plan, journal, observer=observer)
+    simulation = Simulation(problem, delays, plan, journal, observer=observer, compiled=compiled)
     drive_simulation(simulation, journal, watch, checkpoint_seconds)
     return RecordedRun(journal, experiment, problem)
 
@@ -80,7 +82,7 @@ def drive_simulation(
             arrivals = max(1, min(4 * arrivals, int(arrivals * PROGRESS_SECONDS / max(now - began, 1e-6))))
             if watch is not None:
                 watch(progress(simulation.state))
-            if now - saved_at >= checkpoint_seconds or len(journal.events) > MOST_WAITING_EVENTS:
+            if now - saved_at >= checkpoint_seconds or journal.waiting > MOST_WAITING_EVENTS:
                 journal.commit(*simulation.checkpoint())
                 gc.collect(0)
                 saved_at = time.monotonic()

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from heapq import heapify, heappop, heappush
 from math import inf
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from asyncfed.core.record import UNSET, replace
 from asyncfed.core.types import Dispatch, Merge, Report
@@ -20,15 +20,21 @@ from asyncfed.engine.progress import RunState
 from asyncfed.engine.training import LateTraining, known_before
 from asyncfed.problems.protocol import Problem
 from asyncfed.sim.drift import DriftMeter
+from asyncfed.sim.loop_candidate import FIRST_ARRIVALS, Candidate, find_candidate
 from asyncfed.store.error_messages import explain_damage
 from asyncfed.store.journal import Journal
 from asyncfed.uplinks.chain import declared_size
+
+if TYPE_CHECKING:
+    from asyncfed.sim.compiled_loop import CompiledLoop
 
 
 class Simulation:
     """Call `advance` until it returns True; commit the journal with `checkpoint()` in between.
 
-    The `observer` is called with every merge just before it is carried out.
+    The `observer` is called with every merge just before it is carried out. Where all decisions follow from numbers, a
+    compiled loop takes over after the first arrivals (`compiled_loop.py`), unless `compiled` is False; the bytes are
+    the same.
     """
 
     def __init__(
@@ -39,6 +45,7 @@ class Simulation:
         journal: Journal,
         checkpoint: Checkpoint | None = None,
         observer: MergeObserver | None = None,
+        compiled: bool = True,
     ) -> None:
         self._delays = delays
         limited = isinstance(delays, LimitsBandwidth) and delays.limits_bandwidth
@@ -76,11 +83,50 @@ class Simulation:
                 wakes = hasattr(plan.strategy, "on_wake")
                 check_simulation_state(checkpoint[0], problem.num_clients, len(self._churn), wakes)
                 self._restore(checkpoint[0])
+        self._problem, self._plan = problem, plan
+        self._candidate = find_candidate(problem, delays, plan, self._execution) if compiled else None
+        self._loop: CompiledLoop | None = None
+        self._stepped = 0  # arrivals, since the simulation was made
 
     # ---- virtual time ----------------------------------------------------------------------------------------
 
     def advance(self, arrivals: int) -> bool:
         """Let up to so many arrivals happen. True when the run is over."""
+        if self._candidate is not None and not self.finished:
+            arrivals = self._advance_compiled(self._candidate, arrivals)
+        self._step(arrivals)
+        execution, server = self._execution, self._execution.server
+        if self._loop is None and server.stopped is None and not self._heap:
+            execution.halt("starved: nobody is at work and nobody will join, so nothing more can happen")
+        if server.stopped is not None and not self.finished:
+            self.finished = True
+            execution.conclude()
+        return self.finished
+
+    def _advance_compiled(self, candidate: Candidate, arrivals: int) -> int:
+        """Let the compiled loop handle arrivals, once it is time for it; answers with how many are left to step."""
+        if self._loop is None:
+            first = min(arrivals, FIRST_ARRIVALS - self._stepped)
+            self._step(first)
+            self._stepped, arrivals = self._stepped + first, arrivals - first
+            if not arrivals or self._execution.server.stopped is not None or not self._heap:
+                return arrivals
+            from asyncfed.sim.compiled_loop import begin_loop  # loads the compiled loop
+            from asyncfed.sim.loop_arrays import Clock
+
+            clock = Clock(self._heap, self._free_at, self._training)
+            self._loop = begin_loop(candidate, self._execution, clock, self._problem, self._plan, self._delays)
+            if self._loop is None:
+                self._candidate = None
+                return arrivals
+        self._loop.advance(arrivals)
+        if self._execution.server.stopped is not None:
+            self._loop.store()
+            self._loop = None
+        return 0
+
+    def _step(self, arrivals: int) -> None:
+        """Let up to so many arrivals happen, one after another."""
         execution, heap = self._execution, self._heap
         server, trained, examples = execution.server, execution.vectors.trained, self._examples
         training, measured, skipped = self._training, self._training.measured, execution.vectors.skipped
@@ -120,12 +166,6 @@ class Simulation:
                 execution.receive(Report(ticket, client, time, duration, examples[client], metrics, memory), energy)
             else:
                 execution.receive(Report(ticket, client, time, duration, examples[client]), energy)
-        if server.stopped is None and not heap:
-            execution.halt("starved: nobody is at work and nobody will join, so nothing more can happen")
-        if server.stopped is not None and not self.finished:
-            self.finished = True
-            execution.conclude()
-        return self.finished
 
     def _scheduler(self) -> Callable[[Dispatch], None]:
         """What puts a ticket's arrival on the heap. A client computes one ticket at a time, in the order of dispatch.
@@ -246,6 +286,8 @@ class Simulation:
     # ---- checkpoints -----------------------------------------------------------------------------------------
 
     def checkpoint(self) -> Checkpoint:
+        if self._loop is not None:
+            self._loop.store()
         now = self._execution.now
         state = {
             **self._execution.snapshot(),

@@ -58,6 +58,7 @@ class Journal:
         self.released: list[tuple[int, dict[str, np.ndarray]]] = []
         self.messages: list[tuple[int, dict[str, np.ndarray]]] = []
         self.next_seq = 0
+        self._packed, self._packed_count = bytearray(), 0  # events that wait, packed already
         self._connection = connection
         self._detail_ids: dict[str, int] = {}
         self._new_details: list[tuple[int, str]] = []
@@ -121,42 +122,62 @@ class Journal:
             self._new_details.append((number, text))
         return number
 
+    @property
+    def waiting(self) -> int:
+        """How many events wait for the next commit."""
+        return self._packed_count + len(self.events)
+
+    def append_packed(self, count: int, rows: bytes | memoryview) -> None:
+        """Add so many events, from `next_seq` on, as `pack_rows` would pack them."""
+        self._pack_events()
+        self._packed += rows
+        self._packed_count += count
+        self.next_seq += count
+
+    def _pack_events(self) -> None:
+        self._packed += pack_rows(self.events)
+        self._packed_count += len(self.events)
+        self.events = []
+
     def commit(self, state: dict[str, Any] | None, arrays: dict[str, np.ndarray] | None, **header: Any) -> None:
         """Write all waiting rows, a checkpoint if given, and header values, in one transaction."""
-        packed = pack_rows(self.events)
+        self._pack_events()
+        packed, count = bytes(self._packed), self._packed_count
         with explain_errors(self.path):
             self._connection.execute("BEGIN IMMEDIATE")
             try:
-                self._check_end()
-                self._insert(packed, state, arrays, header)
+                self._check_end(count)
+                self._insert(packed, count, state, arrays, header)
                 self._connection.execute("COMMIT")
             except BaseException:
                 if self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")
                 raise
         self._digest(packed, self._new_details)
-        self.events, self.rounds, self.evaluations, self._new_details = [], [], [], []
+        self._packed, self._packed_count = bytearray(), 0
+        self.rounds, self.evaluations, self._new_details = [], [], []
         self.payloads, self.messages, self.released = [], [], []
 
-    def _check_end(self) -> None:
+    def _check_end(self, count: int) -> None:
         """Refuse to write behind somebody else's events: two writers would leave a journal of neither run."""
         last = "SELECT first_seq + count FROM events ORDER BY first_seq DESC LIMIT 1"
         (end,) = self._connection.execute(last).fetchone() or (0,)
-        expected = self.events[0][0] if self.events else self.next_seq
+        expected = self.next_seq - count
         if end != expected:
             raise JournalError(another_writer(self.path, f"its events end at {end}, not at {expected}"))
 
     def _insert(
         self,
         packed: bytes,
+        count: int,
         state: dict[str, Any] | None,
         arrays: dict[str, np.ndarray] | None,
         header: dict[str, Any],
     ) -> None:
         write = self._connection.executemany
         write("INSERT INTO details VALUES (?, ?)", self._new_details)
-        if self.events:
-            write("INSERT INTO events VALUES (?, ?, ?)", [(self.events[0][0], len(self.events), packed)])
+        if count:
+            write("INSERT INTO events VALUES (?, ?, ?)", [(self.next_seq - count, count, packed)])
         write(f"INSERT OR REPLACE INTO rounds VALUES ({_marks(ROUND_COLUMNS)})", self.rounds)
         write(f"INSERT OR REPLACE INTO evaluations VALUES ({_marks(EVALUATION_COLUMNS)})", self.evaluations)
         write("INSERT OR REPLACE INTO header VALUES (?, ?)", [(k, json.dumps(v)) for k, v in header.items()])

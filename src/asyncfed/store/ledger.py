@@ -26,6 +26,7 @@ class Ledger:
         self.cumulative_spread = 0.0
         self.cumulative_longest = 0.0
         self.merges_by_client: dict[int, int] = {}
+        self.participants = 0  # clients with at least one merge
         self._merges = 0
         self._squares = 0
         self._open_round()
@@ -58,6 +59,8 @@ class Ledger:
         if staleness > self._staleness_max:
             self._staleness_max = staleness
         before = self.merges_by_client.get(client, 0)
+        if not before:
+            self.participants += 1
         self.merges_by_client[client] = before + 1
         self._merges += 1
         self._squares += 2 * before + 1
@@ -83,7 +86,7 @@ class Ledger:
             self._staleness_max,
             self.lost,
             self.dropped,
-            len(self.merges_by_client),
+            self.participants,
             self.jain_index(),
             self.skipped,
         )
@@ -96,7 +99,8 @@ class Ledger:
 
     def snapshot(self) -> dict[str, Any]:
         """All counts as JSON can hold them."""
-        state = {name: value for name, value in vars(self).items() if name != "merges_by_client"}
+        counted = ("merges_by_client", "participants")
+        state = {name: value for name, value in vars(self).items() if name not in counted}
         state["_shortest"] = None if self._shortest == float("inf") else self._shortest
         return {**state, "clients": list(self.merges_by_client), "merges": list(self.merges_by_client.values())}
 
@@ -109,4 +113,5 @@ class Ledger:
         vars(ledger).update(state)
         ledger._shortest = float("inf") if state["_shortest"] is None else state["_shortest"]
         ledger.merges_by_client = dict(zip(clients, merges, strict=True))
+        ledger.participants = len(clients)
         return ledger

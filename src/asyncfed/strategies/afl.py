@@ -36,6 +36,7 @@ from asyncfed.core.record import Record, replace
 from asyncfed.core.types import Action, Combine, Dispatch, Merge, Payload, Schedule, Update, Work
 from asyncfed.registry import register
 from asyncfed.strategies.algorithm import Algorithm, add_algorithm
+from asyncfed.strategies.arrival_rule import ArrivalRule
 from asyncfed.strategies.bounded_staleness import WhenStale, check_bound, drop_stale, may_merge
 from asyncfed.strategies.discounts import Discount, Polynomial
 from asyncfed.strategies.dispatch import KeepBusy, RuledStrategy, check_between
@@ -211,6 +212,22 @@ class AFL(KeepBusy, RuledStrategy, tag_field="kind", tag="afl"):
             mean = max(1.0, view.total_examples / max(1, len(view.clients)))
             fractions = tuple([f * view.num_examples(c) / mean for c, f in zip(clients, fractions, strict=True)])
         return tuple([scale * f for f in fractions]), 1.0, None
+
+    def arrival_rule(self, view: View) -> ArrivalRule | None:
+        """What `on_update` does, if it follows from the staleness alone."""
+        bound = self.max_staleness
+        if not self.may_decide_ahead or self.weighting != "equal" or (bound is not None and self.when_stale != "damp"):
+            return None
+
+        def fraction(staleness: int) -> float:
+            return 1.0 if bound is None or staleness <= bound else self.damping.weight(staleness - bound)
+
+        if self.aggregate == "latest":
+            return ArrivalRule("latest", fraction, mean_of_latest((0,), (), (), False, view))
+        if self.aggregate == "mixing":
+            return ArrivalRule("mix", lambda staleness: min(1.0, self.mixing * fraction(staleness)))
+        scale = 1.0 / self.concurrency if self.aggregate == "delta_mean" else 1.0
+        return ArrivalRule("add", lambda staleness: scale * fraction(staleness))
 
 
 def _weigh_by_participation(

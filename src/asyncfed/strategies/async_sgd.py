@@ -30,6 +30,7 @@ from typing import Any, ClassVar
 from asyncfed.core.types import Action, Schedule, Update, Work
 from asyncfed.registry import register
 from asyncfed.strategies.algorithm import Algorithm, add_algorithm
+from asyncfed.strategies.arrival_rule import ArrivalRule
 from asyncfed.strategies.dispatch import KeepBusy, RoundState, RuledStrategy, check_positive, merge_on_arrival
 from asyncfed.strategies.protocol import View
 from asyncfed.strategies.samplers import Sampler, UniformIdle
@@ -70,6 +71,10 @@ class AsyncSGD(KeepBusy, RuledStrategy, tag_field="kind", tag="async_sgd"):
         """Add the change."""
         merge, after = merge_on_arrival(state, update.report.ticket, self.server_lr, self.concurrency)
         return self.refill(after, view, [merge])
+
+    def arrival_rule(self, view: View) -> ArrivalRule | None:
+        """What `on_update` does, if it follows from the staleness alone."""
+        return ArrivalRule("add", lambda staleness: self.server_lr) if self.may_decide_ahead else None
 
 
 add_algorithm(

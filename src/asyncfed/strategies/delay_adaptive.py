@@ -44,6 +44,7 @@ from asyncfed.core.types import Action, Dispatch, Drop, Schedule, Train, Update,
 from asyncfed.registry import register
 from asyncfed.rules.local_rates import sum_of_rates
 from asyncfed.strategies.algorithm import Algorithm, add_algorithm
+from asyncfed.strategies.arrival_rule import ArrivalRule
 from asyncfed.strategies.dispatch import (
     DispatchPolicy,
     KeepBusy,
@@ -163,6 +164,12 @@ class DelayAdaptive(KeepBusy, RuledStrategy, tag_field="kind", tag="delay_adapti
             return self.refill(state, view, actions)
         actions.append(Train(client, self.work, self.schedule))
         return self.refill(state, ViewWithout(view, client), actions, held=1)
+
+    def arrival_rule(self, view: View) -> ArrivalRule | None:
+        """What `on_update` does, if it follows from the staleness alone."""
+        if not self.may_decide_ahead or self.beyond != "shrink" or self.next_client != "drawn":
+            return None
+        return ArrivalRule("add", lambda staleness: self.weight(staleness, rates=0.0))
 
 
 for _name, _next, _words in (

@@ -149,6 +149,11 @@ class KeepBusy(_Policy):
         """More tickets, if there were not clients enough."""
         return self.refill(state, view, [])
 
+    @property
+    def may_decide_ahead(self) -> bool:
+        """Whether nothing but `on_update` decides: no rule that sees vectors, and idle clients drawn uniformly."""
+        return getattr(self, "rule", UNSET) is UNSET and getattr(self.sampler, "draws_from_idle", False)
+
     def refill(self, state: Any, view: View, actions: list[Action], held: int = 0) -> tuple[Any, Sequence[Action]]:
         """Append the tickets that are missing; `held` reports wait to be merged and keep their places."""
         missing = self.concurrency - view.in_flight - held

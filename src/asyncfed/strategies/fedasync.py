@@ -29,6 +29,7 @@ from asyncfed.core.record import field
 from asyncfed.core.types import Action, Merge, Schedule, Update, Work
 from asyncfed.registry import register
 from asyncfed.strategies.algorithm import Algorithm, add_algorithm
+from asyncfed.strategies.arrival_rule import ArrivalRule
 from asyncfed.strategies.discounts import Discount, Polynomial
 from asyncfed.strategies.dispatch import KeepBusy, RoundState, RuledStrategy, check_between
 from asyncfed.strategies.participation_weights import count_merge, participation_factor
@@ -98,6 +99,12 @@ class FedAsync(KeepBusy, RuledStrategy, tag_field="kind", tag="fedasync"):
         merged = 0 if ends_round else count
         after = CountingState(state.sampling, merged_this_round=merged, merges=state.merges, total_merges=total)
         return self.refill(after, view, [merge])
+
+    def arrival_rule(self, view: View) -> ArrivalRule | None:
+        """What `on_update` does, if it follows from the staleness alone."""
+        if not self.may_decide_ahead or self.weighting != "equal":
+            return None
+        return ArrivalRule("mix", lambda staleness: self.mixing * self.discount.weight(staleness))
 
 
 add_algorithm(

@@ -27,6 +27,7 @@ from asyncfed.core.errors import ConfigError
 from asyncfed.core.types import Action, Merge, Schedule, Update, Work
 from asyncfed.registry import register
 from asyncfed.strategies.algorithm import Algorithm, add_algorithm
+from asyncfed.strategies.arrival_rule import ArrivalRule
 from asyncfed.strategies.discounts import Discount, Polynomial
 from asyncfed.strategies.dispatch import DispatchPolicy, KeepBusy, RuledStrategy, SamplerState, check_positive
 from asyncfed.strategies.protocol import View
@@ -98,9 +99,18 @@ class FedBuff(KeepBusy, RuledStrategy, tag_field="kind", tag="fedbuff"):
         discounts = (*state.discounts, self.discount.weight(update.staleness))
         if len(tickets) < self.buffer_size:
             return self.refill(BufferState(state.sampling, tickets=tickets, discounts=discounts), view, [])
+        return self.refill(BufferState(state.sampling), view, [self._step(tickets, discounts)])
+
+    def _step(self, tickets: tuple[int, ...], discounts: tuple[float, ...]) -> Merge:
+        """The step along the mean of a full buffer."""
         weights = tuple([self.server_lr / self.buffer_size * s for s in discounts])
-        merge = Merge(tickets, weights, keep=1.0, of="delta", ends_round=True)
-        return self.refill(BufferState(state.sampling), view, [merge])
+        return Merge(tickets, weights, keep=1.0, of="delta", ends_round=True)
+
+    def arrival_rule(self, view: View) -> ArrivalRule | None:
+        """What `on_update` does, if it follows from the staleness alone."""
+        if not self.may_decide_ahead:
+            return None
+        return ArrivalRule("hold", self.discount.weight, hold=self.buffer_size, merge_held=self._step)
 
 
 add_algorithm(

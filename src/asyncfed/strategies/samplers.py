@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import isfinite
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 
 from asyncfed.core.errors import ConfigError
 from asyncfed.core.pool import ClientPool
@@ -102,6 +102,9 @@ class UniformIdle(Config, tag_field="kind", tag="uniform_idle"):
     >>> UniformIdle().queues
     False
     """
+
+    draws_from_idle: ClassVar[bool] = True
+    """Uniformly, and remembers nothing: a simulator may draw ahead."""
 
     @property
     def queues(self) -> bool:

@@ -1,0 +1,59 @@
+"""What a strategy decides on arrivals, as numbers: for simulators that decide ahead in a compiled loop.
+
+A strategy whose `on_update` follows from the staleness of the update alone says so by `arrival_rule(view)`:
+
+    add      x = x + weight (w_i - w_base)            on arrival
+    mix      x = (1 - weight) x + weight w_i          on arrival
+    latest   x = mean over clients of the latest w_c  on arrival, by `combiner`
+    hold     the arrival waits, counting `weight`; when `hold` of them wait, `merge_held` merges them and ends the round
+
+For each report or loss one new ticket goes out, to an idle client drawn uniformly. The hooks remain what is true: a
+simulator may step through them at any time, and arrives at the same bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
+
+from asyncfed.core.record import Record
+from asyncfed.core.types import Combine, Merge, Schedule, Work
+
+if TYPE_CHECKING:
+    from asyncfed.strategies.protocol import View
+
+
+class ArrivalRule(Record):
+    """One of the rules above.
+
+    Args:
+        kind: which.
+        weight: what an update counts, by its staleness.
+        combiner: how "latest" merges.
+        hold: how many arrivals wait for a merge of "hold", 1 or more.
+        merge_held: the merge of waiting tickets, in the order of arrival, with what each counts.
+
+    The state of a strategy that merges on arrival has the field `merged_this_round`; a round is `concurrency` of them.
+    That of one that holds has `tickets` and `discounts`.
+    """
+
+    kind: Literal["add", "mix", "latest", "hold"]
+    weight: Callable[[int], float]
+    combiner: Combine | None = None
+    hold: int = 1
+    merge_held: Callable[[tuple[int, ...], tuple[float, ...]], Merge] | None = None
+
+
+@runtime_checkable
+class DecidesByStaleness(Protocol):
+    """A strategy that keeps `concurrency` tickets out and may have an `ArrivalRule`."""
+
+    @property
+    def concurrency(self) -> int: ...
+    @property
+    def work(self) -> Work: ...
+    @property
+    def schedule(self) -> Schedule | None: ...
+    def arrival_rule(self, view: View) -> ArrivalRule | None:
+        """The rule, with these clients; None if these settings have none, or if another rule merges."""
+        ...

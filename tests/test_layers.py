@@ -379,8 +379,8 @@ def test_the_core_can_be_read_in_half_an_hour():
 
 
 def test_the_papers_algorithm_stays_short():
-    """120 lines decide; 25 more list its four readings with what is known of them."""
-    assert code_lines("strategies/afl.py") <= 145
+    """120 lines decide; 25 more list its four readings with what is known of them, 8 say it in numbers."""
+    assert code_lines("strategies/afl.py") <= 153
 
 
 def test_every_folder_of_code_is_a_package():

@@ -182,7 +182,7 @@ MISTAKES = [
     Mistake(
         "FedBuff: divided by the number of clients at work instead of K",
         SHEET,
-        "strategies.fedbuff:FedBuff.on_update",
+        "strategies.fedbuff:FedBuff._step",
         "self.server_lr / self.buffer_size * s",
         "self.server_lr / self.concurrency * s",
         "fedbuff",
@@ -190,7 +190,7 @@ MISTAKES = [
     Mistake(
         "FedBuff: divided by K twice",
         SHEET,
-        "strategies.fedbuff:FedBuff.on_update",
+        "strategies.fedbuff:FedBuff._step",
         "self.server_lr / self.buffer_size * s",
         "self.server_lr / self.buffer_size / self.buffer_size * s",
         "fedbuff",
@@ -206,7 +206,7 @@ MISTAKES = [
     Mistake(
         "FedBuff: whole stale models averaged where changes are meant",
         SHEET,
-        "strategies.fedbuff:FedBuff.on_update",
+        "strategies.fedbuff:FedBuff._step",
         'Merge(tickets, weights, keep=1.0, of="delta", ends_round=True)',
         'Merge(tickets, weights, keep=1.0 - sum(weights), of="model", ends_round=True)',
         "fedbuff",
@@ -214,7 +214,7 @@ MISTAKES = [
     Mistake(
         "FedBuff: divided by the sum of the discounts instead of K",
         "a data-dependent denominator, which also breaks the sensitivity of private sums",
-        "strategies.fedbuff:FedBuff.on_update",
+        "strategies.fedbuff:FedBuff._step",
         "self.server_lr / self.buffer_size * s",
         "self.server_lr / sum(discounts) * s",
         "fedbuff",
@@ -262,9 +262,9 @@ MISTAKES = [
     Mistake(
         "the paper's rate: the spread is the longest delay instead of longest minus shortest",
         "the published scripts' text and code differ on what the delay is",
-        "core.server:Server._merge",
-        "self.delay_spread = self._longest - self._shortest",
-        "self.delay_spread = self._longest",
+        "core.server:Server.end_round",
+        "self.delay_spread = longest - shortest",
+        "self.delay_spread = longest",
         "afl",
     ),
     Mistake(

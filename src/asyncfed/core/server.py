@@ -93,21 +93,6 @@ class Server:
         bases = (dispatch.base_version for dispatch in self.outstanding.values())
         return next(bases, None) if self._in_order else min(bases, default=None)
 
-    @property
-    def state(self) -> Any:
-        """What the strategy remembers."""
-        return self._state
-
-    @property
-    def inputs(self) -> int:
-        """How many inputs there were: what the draws of the next one are keyed by."""
-        return self._inputs
-
-    @property
-    def durations(self) -> tuple[float, float]:
-        """The shortest and the longest of the reports of this round, in seconds; infinity and 0 before the first."""
-        return self._shortest, self._longest
-
     def num_examples(self, client: int) -> int:
         """What the client declared when it joined."""
         return self._examples[client]
@@ -236,8 +221,7 @@ class Server:
             elif isinstance(action, Merge):
                 self._merge(action)
                 outputs.append(action)
-                spent = self.spent(action.ends_round)
-                if spent is not None:
+                if (spent := self.spent(action.ends_round)) is not None:
                     return outputs + self.halt(spent)
             elif isinstance(action, Drop):
                 self._drop(action.ticket)

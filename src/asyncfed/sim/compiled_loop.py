@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from asyncfed.core.random import draw_key, purpose_key
-from asyncfed.core.record import replace
 from asyncfed.core.types import Merge
 from asyncfed.delays import DelayModel, check_timing
 from asyncfed.delays.delay_numbers import DelayNumbers, TicketDraws
@@ -61,13 +60,12 @@ class CompiledLoop:
         self._delays, self._numbers, strategy, rule = delays, numbers, candidate.strategy, candidate.rule
         hold = rule.hold if rule.kind == "hold" else 0
         self._arrays = LoopArrays(execution, clock, problem.num_clients, strategy.concurrency, hold)
-        state = execution.server.state
-        self._arrays.load(work_numbers, list(zip(state.tickets, state.discounts, strict=True)) if hold else [])
+        self._arrays.load(work_numbers)
         s = self._arrays.state
         s.rule = {"add": arrival_loop.ADD, "mix": arrival_loop.MIX, "latest": arrival_loop.LATEST}.get(
             rule.kind, arrival_loop.HOLD
         )
-        s.hold, s.merged_this_round = hold, 0 if hold else state.merged_this_round
+        s.hold = hold
         s.concurrency = s.round_size = strategy.concurrency
         s.most_updates = plan.budget.updates or np.iinfo(np.int64).max
         s.time_limit = inf if plan.budget.elapsed is None else plan.budget.elapsed
@@ -182,14 +180,7 @@ class CompiledLoop:
 
     def store(self) -> None:
         """Give everything back to the objects of the run; the loop may go on afterwards."""
-        s, strategy = self._arrays.state, self._execution.server.state
-        if self._candidate.rule.kind == "hold":
-            held = self._arrays.slots[self._arrays.held[: s.held]]
-            tickets, discounts = tuple(held["ticket"].tolist()), tuple(held["weight"].tolist())
-            state = replace(strategy, tickets=tickets, discounts=discounts)
-        else:
-            state = replace(strategy, merged_this_round=s.merged_this_round)
-        self._arrays.store(state)
+        self._arrays.store()
         self._store_latest()
 
     def _all_arguments(self) -> tuple[Any, ...]:
@@ -267,7 +258,7 @@ class CompiledLoop:
         a.store_progress()
         if merge.ends_round:
             server.end_round(s.shortest, s.longest)
-            s.shortest, s.longest = server.durations
+            s.shortest, s.longest = inf, 0.0
         spent = server.spent(merge.ends_round)
         outputs = [] if spent is None else server.halt(spent)
         execution.finish_merge(merge)

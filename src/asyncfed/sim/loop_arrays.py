@@ -75,19 +75,16 @@ class LoopArrays:
 
     # ---- from the simulation ---------------------------------------------------------------------------------
 
-    def load(self, numbers_of: Any, held: Sequence[tuple[int, float]]) -> None:
-        """Take over what is the case now.
-
-        Args:
-            numbers_of: the numbers of a work, as kernels read them.
-            held: the tickets that wait for a merge, in order, and what each counts.
-        """
+    def load(self, numbers_of: Any) -> None:
+        """Take over what is the case now; `numbers_of` a work are those that kernels read."""
         s, execution, server = self.state, self._execution, self._execution.server
+        snapshot = server.snapshot()
         s.version, s.updates, s.now = execution.version, execution.updates, execution.now
-        s.next_ticket, s.in_flight, s.inputs = server.next_ticket, server.in_flight, server.inputs
-        s.shortest, s.longest = server.durations
+        s.next_ticket, s.in_flight, s.inputs = server.next_ticket, server.in_flight, snapshot["inputs"]
+        s.shortest, s.longest = snapshot["shortest"] or inf, snapshot["longest"]
         s.seq, s.work, s.model_bytes = execution.journal.next_seq, -1, execution.ledger.model_bytes
-        idle = list(server.idle)
+        idle, strategy = snapshot["idle"], snapshot["state"]
+        s.merged_this_round = strategy.get("merged_this_round", 0)
         s.idle, self.members[: len(idle)], self.places[idle] = len(idle), idle, np.arange(len(idle))
         self.load_ledger()
         merges = execution.ledger.merges_by_client
@@ -102,7 +99,7 @@ class LoopArrays:
             push(self.heap, slot, self.slots, slot)
             slot += 1
         s.heap = slot
-        for number, weight in held:
+        for number, weight in zip(strategy.get("tickets", ()), strategy.get("discounts", ()), strict=True):
             self._fill(slot, server.waiting[number], numbers_of, 0.0, 0.0, 0.0, False)
             self.slots[slot]["weight"], self.held[s.held] = weight, slot
             s.held += 1
@@ -160,17 +157,21 @@ class LoopArrays:
         for theirs, ours in LEDGER_COUNTS.items():
             setattr(ledger, theirs, getattr(s, ours))
 
-    def store(self, strategy_state: Any) -> None:
+    def store(self) -> None:
         """Give everything back: the run can then be saved, or stepped through from here."""
         self.store_progress()
         s, execution, server = self.state, self._execution, self._execution.server
+        snapshot = server.snapshot()
         clients = self.first_merged[: s.participants]
         execution.ledger.merges_by_client = dict(zip(clients.tolist(), self.merges_of[clients].tolist(), strict=True))
         out = sorted(self.heap[: s.heap].tolist(), key=lambda slot: int(self.slots[slot]["ticket"]))
         held = self.held[: s.held].tolist()
+        waiting = self.slots[held]
+        tickets, discounts = waiting["ticket"].tolist(), waiting["weight"].tolist()
+        remembered = {"merged_this_round": s.merged_this_round, "tickets": tickets, "discounts": discounts}
         server.restore(
             {
-                **server.snapshot(),
+                **snapshot,
                 "in_flight": [to_plain(self._dispatch(slot)) for slot in out],
                 "waiting": [to_plain(self._dispatch(slot)) for slot in held],
                 "idle": self.members[: s.idle].tolist(),
@@ -178,7 +179,7 @@ class LoopArrays:
                 "shortest": None if s.shortest == inf else s.shortest,
                 "longest": s.longest,
                 "inputs": s.inputs,
-                "state": to_plain(strategy_state),
+                "state": {name: remembered.get(name, value) for name, value in snapshot["state"].items()},
             }
         )
         execution.dispatches = {**server.outstanding, **server.waiting}

@@ -138,16 +138,17 @@ class AFL(KeepBusy, RuledStrategy, tag_field="kind", tag="afl"):
 
     def on_update(self, state: AFLState, update: Update, view: View) -> tuple[AFLState, Sequence[Action]]:
         """Merge the update, unless it is too stale or has to wait."""
-        report, bound, fraction = update.report, self.max_staleness, 1.0
-        if bound is not None:
-            if self.when_stale == "wait":
-                return self._release(replace(state, held=(*state.held, Held(report.ticket, report.client))), view)
-            late = update.staleness - bound
-            if late > 0 and self.when_stale == "drop":
-                return self.refill(state, view, [drop_stale(update, bound)])
-            if late > 0:
-                fraction = self.damping.weight(late)
-        return self._merge(state, (report.ticket,), (report.client,), (fraction,), view)
+        report, bound = update.report, self.max_staleness
+        if bound is not None and self.when_stale == "wait":
+            return self._release(replace(state, held=(*state.held, Held(report.ticket, report.client))), view)
+        if bound is not None and self.when_stale == "drop" and update.staleness > bound:
+            return self.refill(state, view, [drop_stale(update, bound)])
+        return self._merge(state, (report.ticket,), (report.client,), (self._fraction(update.staleness),), view)
+
+    def _fraction(self, staleness: int) -> float:
+        """What is taken of an update that is merged: all of it, or less if it is above the bound."""
+        late = 0 if self.max_staleness is None else staleness - self.max_staleness
+        return self.damping.weight(late) if late > 0 else 1.0
 
     def on_lost(self, state: AFLState, dispatch: Dispatch, view: View) -> tuple[AFLState, Sequence[Action]]:
         """The lost ticket may have been what others waited for."""
@@ -215,19 +216,15 @@ class AFL(KeepBusy, RuledStrategy, tag_field="kind", tag="afl"):
 
     def arrival_rule(self, view: View) -> ArrivalRule | None:
         """What `on_update` does, if it follows from the staleness alone."""
-        bound = self.max_staleness
-        if not self.may_decide_ahead or self.weighting != "equal" or (bound is not None and self.when_stale != "damp"):
+        damps = self.max_staleness is None or self.when_stale == "damp"
+        if not (self.may_decide_ahead and self.weighting == "equal" and damps):
             return None
 
-        def fraction(staleness: int) -> float:
-            return 1.0 if bound is None or staleness <= bound else self.damping.weight(staleness - bound)
+        def weigh(staleness: int) -> tuple[tuple[float, ...], float, Combine | None]:
+            return self._weights((0,), (self._fraction(staleness),), AFLState(None), view)
 
-        if self.aggregate == "latest":
-            return ArrivalRule("latest", fraction, mean_of_latest((0,), (), (), False, view))
-        if self.aggregate == "mixing":
-            return ArrivalRule("mix", lambda staleness: min(1.0, self.mixing * fraction(staleness)))
-        scale = 1.0 / self.concurrency if self.aggregate == "delta_mean" else 1.0
-        return ArrivalRule("add", lambda staleness: scale * fraction(staleness))
+        kinds: dict[str, Literal["latest", "mix"]] = {"latest": "latest", "mixing": "mix"}
+        return ArrivalRule(kinds.get(self.aggregate, "add"), lambda staleness: weigh(staleness)[0][0], weigh(0)[2])
 
 
 def _weigh_by_participation(

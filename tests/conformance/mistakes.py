@@ -279,8 +279,8 @@ MISTAKES = [
         "the proximal term has no effect (its gradient is detached)",
         "AFL-Lib, ASO-Fed",
         "problems.sgd_tasks:_task_numbers",
-        "return _work_numbers(work)",
-        "return (*_work_numbers(work)[:4], 0.0)",
+        "return work_numbers(work)",
+        "return (*work_numbers(work)[:4], 0.0)",
         "fedprox",
     ),
     # ---- SCAFFOLD ----

@@ -30,6 +30,8 @@ STRATEGIES = {
     "fedbuff": FedBuff(concurrency=5, buffer_size=3, work=WORK),
     "fedbuff of one": FedBuff(concurrency=5, buffer_size=1, work=WORK),
     "async sgd": AsyncSGD(concurrency=2, server_lr=0.5, work=WORK),
+    "fedavg": FedAvg(cohort_size=5, work=WORK),
+    "sync": FedAvg(cohort_size=12, weighting="equal", work=WORK),
     "delay adaptive": DelayAdaptive(concurrency=5, staleness_threshold=2, server_lr=0.2, work=WORK),
 }
 DELAYS = af.delays.Delays(
@@ -86,13 +88,13 @@ def test_same_bytes(name, loops):
     assert loops[0] is not None
 
 
-@pytest.mark.parametrize("name", ["afl", "fedasync", "fedbuff"])
+@pytest.mark.parametrize("name", ["afl", "fedasync", "fedbuff", "fedavg"])
 @pytest.mark.parametrize(
     "how",
     [
         {"dtype": "float32"},
         {"budget": Budget(rounds=60)},
-        {"budget": Budget(elapsed=300.0)},
+        {"budget": Budget(elapsed=700.0)},
         {"budget": Budget(updates=403), "evaluation": Evaluation(every=7, unit="update")},
         {"budget": Budget(updates=300), "evaluation": Evaluation(every=0)},
         {"delays": replace(DELAYS, timeout=2.0, dropout=0.2)},
@@ -190,7 +192,6 @@ def test_a_checkpoint_of_the_loop_is_that_of_stepping():
 @pytest.mark.parametrize(
     ("strategy", "how"),
     [
-        (FedAvg(cohort_size=4, work=WORK), {}),
         (AFL(concurrency=4, max_staleness=2, work=WORK), {}),
         (FedAsync(concurrency=4, weighting="inverse_participation", work=WORK), {}),
         (FedAsync(concurrency=4, sampler=af.UniformAll(), work=WORK), {}),
@@ -198,7 +199,7 @@ def test_a_checkpoint_of_the_loop_is_that_of_stepping():
         (STRATEGIES["afl"], {"delays": replace(DELAYS, bandwidth_up=d.Constant(value=1e3))}),
         (STRATEGIES["afl"], {"stopping": Stopping(energy=1e9)}),
     ],
-    ids=["cohort", "dropping", "weights by client", "other sampler", "steps", "bandwidth", "energy"],
+    ids=["dropping", "weights by client", "other sampler", "steps", "bandwidth", "energy"],
 )
 def test_what_is_not_in_numbers_is_stepped_through(strategy, how, loops):
     simulate(experiment_of(strategy, **how))

@@ -31,7 +31,7 @@ HELD_ARE_DUE, MERGE_IS_DONE, BAD_TIMING = range(9, 12)
 ARRIVE, MERGED, SETTLED, SEND = range(4)
 """Where in the handling of an arrival the loop is: before it, model moved, merge complete, next ticket to go out."""
 
-ADD, MIX, LATEST, HOLD = range(4)
+ADD, MIX, LATEST, HOLD, COHORT = range(5)
 """What becomes of an arrival: see `strategies/arrival_rule.py`. Held ones are merged by the caller."""
 
 DISPATCHED, REPORTED, MERGE, LOST = 0, 1, 2, 4
@@ -41,7 +41,7 @@ _whole, _real, _word = np.int64, np.float64, np.uint64
 STATE = np.dtype(
     [
         *[(name, _whole) for name in ("phase", "slot", "heap", "free", "idle", "packed", "seq")],
-        *[(name, _whole) for name in ("version", "updates", "most_updates", "in_flight", "concurrency")],
+        *[(name, _whole) for name in ("version", "updates", "most_updates", "in_flight", "tickets")],
         *[(name, _whole) for name in ("next_ticket", "inputs", "rule", "merged_this_round", "round_size")],
         *[(name, _whole) for name in ("held", "hold", "evaluate_every", "ends_round", "rows", "merges_left")],
         *[(name, _whole) for name in ("work", "work_detail", "merge_detail", "last_merge_detail", "model_bytes")],
@@ -157,18 +157,36 @@ def merge_held(
 
 
 @compiled
-def _draw_client(s: Any, members: Array, places: Array) -> int:
-    """An idle client, uniformly drawn and taken out; the draw is keyed by the number of inputs."""
-    word = s.draws + np.uint64(s.inputs) * TICKET_STEP + GOLDEN
-    place = below(mix64(word), s.idle)
-    client = members[place]
+def _draw_clients(s: Any, count: int, members: Array, moved: Array, drawn: Array) -> int:
+    """Draw so many idle clients, or all there are, as `strategies.samplers.UniformIdle` does; answers with how many.
+
+    The draws are keyed by the number of inputs. `moved` holds 0, 1, 2 … before and afterwards.
+    """
+    word = s.draws + np.uint64(s.inputs) * TICKET_STEP
+    count = min(count, s.idle)
+    for i in range(count):
+        word += GOLDEN
+        j = i + below(mix64(word), s.idle - i)
+        place, moved[j] = moved[j], moved[i]
+        drawn[i] = members[place]
+    word = s.draws + np.uint64(s.inputs) * TICKET_STEP
+    for i in range(count):
+        word += GOLDEN
+        j = i + below(mix64(word), s.idle - i)
+        moved[j] = j
+    return count
+
+
+@compiled
+def _take_out(s: Any, client: int, members: Array, places: Array) -> None:
+    """The client is no longer idle: as `core.pool.ClientPool.remove`."""
+    place = places[client]
     s.idle -= 1
     last = members[s.idle]
     if last != client:
         members[place] = last
         places[last] = place
     places[client] = -1
-    return int(client)
 
 
 @compiled
@@ -218,6 +236,8 @@ def run_arrivals(
     work: Array,
     members: Array,
     places: Array,
+    moved: Array,
+    drawn: Array,
     slowness: Array,
     watts: Array,
     comes_back: Array,
@@ -248,6 +268,7 @@ def run_arrivals(
         params: the server's model, changed in place.
         works, work: the numbers of each ticket's work, and those of the next ones.
         members, places: idle clients as in `core.pool.ClientPool`, `state.idle` of them.
+        moved, drawn: the numbers 0, 1, 2 …, and room for as many clients as tickets.
         slowness, watts, comes_back, examples: of each client; `comes_back` is the share of tickets that are not lost.
         merges_of, first_merged: how often each client was merged, and clients in the order of their first merge.
         weights: what an update counts, by staleness.
@@ -267,7 +288,7 @@ def run_arrivals(
                 return PAUSED, handled
             if s.heap == 0:
                 return NO_ARRIVALS, handled
-            if s.packed + 4 * LONGEST_ROW > out.shape[0]:
+            if s.packed + (4 + s.tickets) * LONGEST_ROW > out.shape[0]:
                 return ROOM_IS_FULL, handled
             slot = heap[0]
             ticket = slots[slot]
@@ -275,7 +296,7 @@ def run_arrivals(
                 return TIME_IS_UP, handled
             client, staleness = ticket.client, s.version - ticket.version
             if ticket.is_lost == 0:
-                if s.rule != HOLD:
+                if s.rule < HOLD:
                     ends_round = s.merged_this_round + 1 >= s.round_size
                     if (s.last_merge_detail if ends_round else s.merge_detail) < 0:
                         s.ends_round = ends_round
@@ -316,18 +337,24 @@ def run_arrivals(
                 s.lost += 1
                 free[s.free] = slot
                 s.free += 1
+                if s.rule == COHORT and s.in_flight > 0:
+                    s.phase = ARRIVE
+                elif s.rule == COHORT and s.held > 0:
+                    return HELD_ARE_DUE, handled
             else:
                 s.bytes_up += s.model_bytes
                 s.shortest, s.longest = min(s.shortest, ticket.duration), max(s.longest, ticket.duration)
                 s.round_shortest = min(s.round_shortest, ticket.duration)
                 s.round_longest = max(s.round_longest, ticket.duration)
                 weight = weights[staleness]
-                if s.rule == HOLD:
-                    ticket.weight = weight
+                if s.rule >= HOLD:
+                    ticket.weight = weight if s.rule == HOLD else examples[client]
                     held[s.held] = slot
                     s.held += 1
-                    if s.held >= s.hold:
+                    if (s.held >= s.hold) if s.rule == HOLD else (s.in_flight == 0):
                         return HELD_ARE_DUE, handled
+                    if s.rule == COHORT:
+                        s.phase = ARRIVE
                 else:
                     s.slot, s.phase = slot, MERGED
                     s.version += 1
@@ -367,25 +394,28 @@ def run_arrivals(
             is_measured = s.evaluate_every > 0 and s.updates % s.evaluate_every == 0
             if s.ends_round or is_measured or s.updates >= s.most_updates:
                 return MERGE_IS_DONE, handled
-        client = _draw_client(s, members, places)
-        s.free -= 1
-        slot = free[s.free]
-        ticket = slots[slot]
-        ticket.ticket, ticket.client, ticket.version, ticket.work = s.next_ticket, client, s.version, s.work
-        ticket.is_trained = 0
-        if not _set_times(s, ticket, slowness, watts, comes_back, examples):
-            s.slot = slot
-            return BAD_TIMING, handled
-        s.next_ticket += 1
-        s.in_flight += 1
-        starts[slot] = params
-        works[slot] = work
-        s.packed = put_row(
-            out, s.packed, number, s.seq, s.now, DISPATCHED, ticket.ticket, client, s.version, False, 0.0, 0.0,
-            s.work_detail,
-        )  # fmt: skip
-        s.seq += 1
-        s.bytes_down += s.model_bytes
-        push(heap, s.heap, slots, slot)
-        s.heap += 1
-        s.phase = ARRIVE
+        if s.phase == SEND:
+            for i in range(_draw_clients(s, s.tickets - s.in_flight, members, moved, drawn)):
+                client = drawn[i]
+                _take_out(s, client, members, places)
+                s.free -= 1
+                slot = free[s.free]
+                ticket = slots[slot]
+                ticket.ticket, ticket.client, ticket.version, ticket.work = s.next_ticket, client, s.version, s.work
+                ticket.is_trained = 0
+                if not _set_times(s, ticket, slowness, watts, comes_back, examples):
+                    s.slot = slot
+                    return BAD_TIMING, handled
+                s.next_ticket += 1
+                s.in_flight += 1
+                starts[slot] = params
+                works[slot] = work
+                s.packed = put_row(
+                    out, s.packed, number, s.seq, s.now, DISPATCHED, ticket.ticket, client, s.version, False, 0.0, 0.0,
+                    s.work_detail,
+                )  # fmt: skip
+                s.seq += 1
+                s.bytes_down += s.model_bytes
+                push(heap, s.heap, slots, slot)
+                s.heap += 1
+            s.phase = ARRIVE

@@ -32,6 +32,14 @@ if TYPE_CHECKING:
 
 FIRST_WEIGHTS = 64
 
+KINDS = {
+    "add": arrival_loop.ADD,
+    "mix": arrival_loop.MIX,
+    "latest": arrival_loop.LATEST,
+    "hold": arrival_loop.HOLD,
+    "cohort": arrival_loop.COHORT,
+}
+
 
 class CompiledLoop:
     """A run in the hands of the loop. Call `advance`, and `store` before anybody looks at its tickets or clients.
@@ -58,15 +66,12 @@ class CompiledLoop:
     ) -> None:
         self._candidate, self._execution, self._problem, self._plan = candidate, execution, problem, plan
         self._delays, self._numbers, strategy, rule = delays, numbers, candidate.strategy, candidate.rule
-        hold = rule.hold if rule.kind == "hold" else 0
-        self._arrays = LoopArrays(execution, clock, problem.num_clients, strategy.concurrency, hold)
+        hold = rule.hold if rule.kind == "hold" else rule.tickets if rule.kind == "cohort" else 0
+        self._arrays = LoopArrays(execution, clock, problem.num_clients, rule.tickets, hold)
         self._arrays.load(work_numbers)
         s = self._arrays.state
-        s.rule = {"add": arrival_loop.ADD, "mix": arrival_loop.MIX, "latest": arrival_loop.LATEST}.get(
-            rule.kind, arrival_loop.HOLD
-        )
-        s.hold = hold
-        s.concurrency = s.round_size = strategy.concurrency
+        s.rule, s.hold = KINDS[rule.kind], hold
+        s.tickets = s.round_size = rule.tickets
         s.most_updates = plan.budget.updates or np.iinfo(np.int64).max
         s.time_limit = inf if plan.budget.elapsed is None else plan.budget.elapsed
         s.evaluate_every = plan.evaluation.every if execution.evaluator.per_update else 0
@@ -78,7 +83,7 @@ class CompiledLoop:
         self._load_latest()
         training = problem.compiled_training() if isinstance(problem, TrainsInLoop) else None
         rows = int(problem.num_examples.max(initial=1))
-        cost = 2.0 * rows * problem.num_params * strategy.work.epochs * strategy.concurrency
+        cost = 2.0 * rows * problem.num_params * strategy.work.epochs * rule.tickets
         self._trains = training is not None and (plan.threads == 1 or cost < SMALL)
         self._training = training if training is not None else _no_training(problem)
         self._most_rows = rows if self._trains else 0
@@ -88,7 +93,7 @@ class CompiledLoop:
     def _form(self, ends_round: bool) -> Merge:
         """A merge that reads in the journal as all those of this run do."""
         rule = self._candidate.rule
-        of: Any = "delta" if rule.kind in ("add", "hold") else "model"
+        of: Any = "delta" if rule.kind == "add" else "model"
         return Merge((0,), (1.0,), of=of, combiner=rule.combiner, ends_round=ends_round)
 
     def _set_delays(self, numbers: DelayNumbers) -> None:
@@ -186,7 +191,8 @@ class CompiledLoop:
     def _all_arguments(self) -> tuple[Any, ...]:
         a, numbers, training = self._arrays, self._numbers, self._training
         return (
-            *(a.slots, a.heap, a.free, a.held, a.starts, a.models, a.params, a.works, a.work, a.members, a.places),
+            *(a.slots, a.heap, a.free, a.held, a.starts, a.models, a.params, a.works, a.work),
+            *(a.members, a.places, a.moved, a.drawn),
             *(numbers.slowness, numbers.watts, self._comes_back, self._problem.num_examples),
             *(a.merges_of, a.first_merged, self._weights, self._latest, self._row_of, a.out),
             *(self._trains, training.x, training.y, training.offsets, self._most_rows, training.model),
@@ -238,8 +244,9 @@ class CompiledLoop:
         a, s, execution, rule = self._arrays, self._arrays.state, self._execution, self._candidate.rule
         held = a.slots[a.held[: s.held]]
         assert rule.merge_held is not None
-        merge = rule.merge_held(tuple(held["ticket"].tolist()), tuple(held["weight"].tolist()))
-        a.store_progress()
+        counts = held["weight"] if rule.kind == "hold" else held["weight"].astype(np.int64)
+        merge = rule.merge_held(tuple(held["ticket"].tolist()), tuple(counts.tolist()))
+        a.store_events()
         execution.write_merge(merge, int(held["client"][0]))
         vectors = (a.starts, a.models, a.params, a.merges_of, a.first_merged)
         weights = np.array(merge.weights)
@@ -295,11 +302,11 @@ def begin_loop(
 ) -> CompiledLoop | None:
     """The loop, in charge of the run from here on; None if the run is not in a state that the loop can take over.
 
-    All tickets must be out, and with "latest" everybody must count the same, which is so from the first merge on unless
-    clients come and go. Compiled draws must be those of Python to the last bit.
+    All tickets must be out, unless there are cohorts; with "latest" everybody must count the same, which is so from the
+    first merge on unless clients come and go. Compiled draws must be those of Python to the last bit.
     """
     numbers, server, rule = candidate.delays.as_numbers(), execution.server, candidate.rule
-    if numbers is None or server.in_flight != candidate.strategy.concurrency or execution.has_extras:
+    if numbers is None or execution.has_extras or (rule.kind != "cohort" and server.in_flight != rule.tickets):
         return None
     for draws in (numbers.compute, numbers.download, numbers.upload):
         shape, a, b = draws.distribution.as_numbers()

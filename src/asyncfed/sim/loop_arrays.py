@@ -55,13 +55,13 @@ class LoopArrays:
         execution: the run.
         clock: the simulation's own part of it.
         num_clients: how many there are.
-        concurrency: tickets out at once.
-        hold: how many arrivals wait for a merge; 0 if none ever does.
+        tickets: how many are out at once.
+        hold: how many arrivals wait for a merge at most.
     """
 
-    def __init__(self, execution: Execution, clock: Clock, num_clients: int, concurrency: int, hold: int) -> None:
+    def __init__(self, execution: Execution, clock: Clock, num_clients: int, tickets: int, hold: int) -> None:
         self._execution, self._clock = execution, clock
-        size, params = concurrency + hold + 1, execution.vectors.params
+        size, params = tickets + hold + 1, execution.vectors.params
         self.state = LoopState()
         self.slots = np.zeros(size, SLOT)
         self.heap, self.free, self.held = (np.zeros(size, np.int64) for _ in range(3))
@@ -69,8 +69,9 @@ class LoopArrays:
         self.starts, self.models = (np.zeros((size, params.size), params.dtype) for _ in range(2))
         self.works, self.work = np.zeros((size, 5)), np.zeros(5)
         self.members, self.places = np.zeros(num_clients, np.int64), np.full(num_clients, -1)
+        self.moved, self.drawn = np.arange(num_clients), np.zeros(tickets, np.int64)
         self.merges_of, self.first_merged = (np.zeros(num_clients, np.int64) for _ in range(2))
-        self.out = np.empty(PACKED_BYTES + 4 * LONGEST_ROW, np.uint8)
+        self.out = np.empty(PACKED_BYTES + (4 + tickets) * LONGEST_ROW, np.uint8)
         self._works: dict[int, Work] = {}
 
     # ---- from the simulation ---------------------------------------------------------------------------------
@@ -99,7 +100,8 @@ class LoopArrays:
             push(self.heap, slot, self.slots, slot)
             slot += 1
         s.heap = slot
-        for number, weight in zip(strategy.get("tickets", ()), strategy.get("discounts", ()), strict=True):
+        counts = strategy.get("discounts", strategy.get("examples", ()))
+        for number, weight in zip(strategy.get("tickets", ()), counts, strict=True):
             self._fill(slot, server.waiting[number], numbers_of, 0.0, 0.0, 0.0, False)
             self.slots[slot]["weight"], self.held[s.held] = weight, slot
             s.held += 1
@@ -146,16 +148,20 @@ class LoopArrays:
 
     def store_progress(self) -> None:
         """Let the run know how far it is: clock, version, model, journal and ledger, but no single ticket or client."""
+        self.store_events()
         s, execution, server = self.state, self._execution, self._execution.server
-        execution.now, execution.version, execution.updates = s.now, s.version, s.updates
         server.version, server.updates = execution.version, execution.updates
         execution.vectors.params = self.params.copy()
-        journal, ledger = execution.journal, execution.ledger
+        for theirs, ours in LEDGER_COUNTS.items():
+            setattr(execution.ledger, theirs, getattr(s, ours))
+
+    def store_events(self) -> None:
+        """Hand the events so far to the journal, with clock and version."""
+        s, execution, journal = self.state, self._execution, self._execution.journal
+        execution.now, execution.version, execution.updates = s.now, s.version, s.updates
         if s.packed:
             journal.append_packed(s.seq - journal.next_seq, self.out[: s.packed].data)
             s.packed = 0
-        for theirs, ours in LEDGER_COUNTS.items():
-            setattr(ledger, theirs, getattr(s, ours))
 
     def store(self) -> None:
         """Give everything back: the run can then be saved, or stepped through from here."""
@@ -167,8 +173,13 @@ class LoopArrays:
         out = sorted(self.heap[: s.heap].tolist(), key=lambda slot: int(self.slots[slot]["ticket"]))
         held = self.held[: s.held].tolist()
         waiting = self.slots[held]
-        tickets, discounts = waiting["ticket"].tolist(), waiting["weight"].tolist()
-        remembered = {"merged_this_round": s.merged_this_round, "tickets": tickets, "discounts": discounts}
+        weights = waiting["weight"]
+        remembered = {
+            "merged_this_round": s.merged_this_round,
+            "tickets": waiting["ticket"].tolist(),
+            "discounts": weights.tolist(),
+            "examples": weights.astype(np.int64).tolist(),
+        }
         server.restore(
             {
                 **snapshot,

@@ -74,7 +74,9 @@ class AsyncSGD(KeepBusy, RuledStrategy, tag_field="kind", tag="async_sgd"):
 
     def arrival_rule(self, view: View) -> ArrivalRule | None:
         """What `on_update` does, if it follows from the staleness alone."""
-        return ArrivalRule("add", lambda staleness: self.server_lr) if self.may_decide_ahead else None
+        if not self.may_decide_ahead:
+            return None
+        return ArrivalRule("add", self.concurrency, lambda staleness: self.server_lr)
 
 
 add_algorithm(

@@ -169,7 +169,7 @@ class DelayAdaptive(KeepBusy, RuledStrategy, tag_field="kind", tag="delay_adapti
         """What `on_update` does, if it follows from the staleness alone."""
         if not self.may_decide_ahead or self.beyond != "shrink" or self.next_client != "drawn":
             return None
-        return ArrivalRule("add", lambda staleness: self.weight(staleness, rates=0.0))
+        return ArrivalRule("add", self.concurrency, lambda staleness: self.weight(staleness, rates=0.0))
 
 
 for _name, _next, _words in (

@@ -99,6 +99,11 @@ class _Policy(SumOnly):
         return with_field_type(self.state_class, "sampling", self.sampler.memory_type)
 
     @property
+    def may_decide_ahead(self) -> bool:
+        """Whether decisions are numbers alone: no rule that sees vectors, and idle clients drawn uniformly."""
+        return getattr(self, "rule", UNSET) is UNSET and getattr(self.sampler, "draws_from_idle", False)
+
+    @property
     def observes(self) -> bool:
         """Whether the sampler is shown every report."""
         return isinstance(self.sampler, ObservingSampler)
@@ -148,11 +153,6 @@ class KeepBusy(_Policy):
     def on_join(self, state: Any, client: int, view: View) -> tuple[Any, Sequence[Action]]:
         """More tickets, if there were not clients enough."""
         return self.refill(state, view, [])
-
-    @property
-    def may_decide_ahead(self) -> bool:
-        """Whether nothing but `on_update` decides: no rule that sees vectors, and idle clients drawn uniformly."""
-        return getattr(self, "rule", UNSET) is UNSET and getattr(self.sampler, "draws_from_idle", False)
 
     def refill(self, state: Any, view: View, actions: list[Action], held: int = 0) -> tuple[Any, Sequence[Action]]:
         """Append the tickets that are missing; `held` reports wait to be merged and keep their places."""

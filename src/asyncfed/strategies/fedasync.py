@@ -104,7 +104,7 @@ class FedAsync(KeepBusy, RuledStrategy, tag_field="kind", tag="fedasync"):
         """What `on_update` does, if it follows from the staleness alone."""
         if not self.may_decide_ahead or self.weighting != "equal":
             return None
-        return ArrivalRule("mix", lambda staleness: self.mixing * self.discount.weight(staleness))
+        return ArrivalRule("mix", self.concurrency, lambda staleness: self.mixing * self.discount.weight(staleness))
 
 
 add_algorithm(

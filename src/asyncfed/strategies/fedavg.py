@@ -24,13 +24,15 @@ Confirmed: standard; the proximal gradient by a test that it is not zero.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Literal, cast
 
 from asyncfed.core.record import replace
-from asyncfed.core.types import Action, Schedule, Work
+from asyncfed.core.types import Action, Merge, Schedule, Work
 from asyncfed.registry import register
 from asyncfed.strategies.algorithm import Algorithm, add_algorithm
+from asyncfed.strategies.arrival_rule import ArrivalRule
 from asyncfed.strategies.dispatch import Cohort, RuledStrategy, mean_of_models
+from asyncfed.strategies.protocol import View
 from asyncfed.strategies.samplers import Sampler, UniformIdle
 from asyncfed.strategies.schedules import ConstantRate
 
@@ -68,6 +70,17 @@ class FedAvg(Cohort, RuledStrategy, tag_field="kind", tag="fedavg"):
         """The mean of the cohort's models."""
         by_samples = self.weighting == "samples" and any(examples)  # nobody has any: all count the same
         return [mean_of_models(tickets, examples if by_samples else (1,) * len(tickets))]
+
+    def arrival_rule(self, view: View) -> ArrivalRule | None:
+        """What the hooks do, in numbers."""
+        if not self.may_decide_ahead:
+            return None
+
+        def merge(tickets: tuple[int, ...], examples: tuple[int, ...]) -> Merge:
+            [merged] = self.merges(tickets, examples)
+            return cast(Merge, merged)
+
+        return ArrivalRule("cohort", self.cohort_size, lambda staleness: 1.0, merge_held=merge)
 
 
 def fedprox(cohort_size: int = 5, proximal: float = 0.01, work: Work | None = None) -> FedAvg:

@@ -110,7 +110,8 @@ class FedBuff(KeepBusy, RuledStrategy, tag_field="kind", tag="fedbuff"):
         """What `on_update` does, if it follows from the staleness alone."""
         if not self.may_decide_ahead:
             return None
-        return ArrivalRule("hold", self.discount.weight, hold=self.buffer_size, merge_held=self._step)
+        weight = self.discount.weight
+        return ArrivalRule("hold", self.concurrency, weight, hold=self.buffer_size, merge_held=self._step)
 
 
 add_algorithm(

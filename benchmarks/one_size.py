@@ -13,7 +13,6 @@ import asyncfed as af
 from asyncfed.problems.linear import Linear
 from asyncfed.runs.progress import Progress
 from asyncfed.runs.simulate import CHECKPOINT_SECONDS
-from benchmarks.probes import Probe
 from benchmarks.workloads import many_clients, w2_strategies
 
 NEVER = 1e9
@@ -24,7 +23,6 @@ class Moment(NamedTuple):
 
     updates: int
     cpu: float
-    kernel: float
 
 
 def figures_of_size(num_clients: int, in_flight: int, updates: int) -> dict[str, Any]:
@@ -49,19 +47,16 @@ def figures_of_size(num_clients: int, in_flight: int, updates: int) -> dict[str,
     }
 
 
-def cost_of_update(experiment: af.Experiment, problem: Linear, checkpoint_seconds: float) -> dict[str, float]:
+def cost_of_update(experiment: af.Experiment, problem: Linear, checkpoint_seconds: float) -> float:
     """µs per update between the first and the last look at a run: neither setting up nor sealing is in it."""
-    probe = Probe(problem, keep_calls=False)
     seen: list[Moment] = []
 
     def look(progress: Progress) -> None:
-        seen.append(Moment(progress.updates, process_time(), probe.seconds))
+        seen.append(Moment(progress.updates, process_time()))
 
-    af.run(experiment, problem=probe, threads=1, watch=look, checkpoint_seconds=checkpoint_seconds)
+    af.run(experiment, problem=problem, threads=1, watch=look, checkpoint_seconds=checkpoint_seconds)
     first, last = seen[0], seen[-1]
-    per_update = 1e6 / max(1, last.updates - first.updates)
-    total, kernel = (last.cpu - first.cpu) * per_update, (last.kernel - first.kernel) * per_update
-    return {"total": total, "kernel": kernel, "simulator": total - kernel}
+    return (last.cpu - first.cpu) * 1e6 / max(1, last.updates - first.updates)
 
 
 def peak_gigabytes() -> float:

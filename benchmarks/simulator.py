@@ -19,11 +19,11 @@ from benchmarks.workloads import w1
 GOAL = 1.25
 
 
-def measure(rounds: int = 400, repeats: int = 15) -> Outcome:
+def measure(rounds: int = 1000, repeats: int = 15) -> Outcome:
     """Processor time of `af.run` on one thread (data given) over that of the kernel, in the same calls."""
     experiment = w1(rounds)
     problem = experiment.problem()
-    probe = Probe(problem, keep_calls=True)
+    probe = Probe(problem)
     af.run(experiment, problem=probe, threads=1)
     data, model = problem.clients, problem.model
     kernel = LocalSgd(

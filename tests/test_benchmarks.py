@@ -21,6 +21,7 @@ from benchmarks import __main__ as table
 from benchmarks import (
     codecs,
     kernel,
+    limit,
     live,
     measure,
     million,
@@ -158,11 +159,15 @@ def test_robust():
     assert set(outcome.numbers["ms_per_merge"]["equal weights"]) == {"mean", *robust.RULES}
 
 
-def test_an_update_costs_what_its_parts_cost():
+def test_the_cost_of_an_update_is_that_of_those_between_two_looks():
     experiment = workloads.many_clients(workloads.w2_strategies(20)["AFL"], num_clients=60, updates=1000)
-    cost = one_size.cost_of_update(experiment, experiment.problem(), one_size.NEVER)
-    assert cost["total"] == pytest.approx(cost["kernel"] + cost["simulator"])
-    assert 0 < cost["kernel"] < cost["total"]
+    assert 0 < one_size.cost_of_update(experiment, experiment.problem(), one_size.NEVER) < 1e5
+
+
+def test_limit():
+    outcome = limit.measure(w1_rounds=40, w2_updates=500, repeats=1)
+    assert_fills_the_table(outcome)
+    assert set(outcome.numbers["ratios"]) == {"w1", "w2"}
 
 
 @pytest.mark.skipif(not STATM.exists(), reason="this system does not say what a process holds")
@@ -175,7 +180,7 @@ def test_peak_memory_is_at_least_what_is_held():
 def test_a_probed_problem_trains_as_the_problem_itself():
     experiment = workloads.w1(rounds=2)
     problem = experiment.problem()
-    probe = probes.Probe(problem, keep_calls=True)
+    probe = probes.Probe(problem)
     probed, plain = (af.run(experiment, problem=p, threads=1) for p in (probe, problem))
     assert probed.sha256 == plain.sha256
     assert sum(len(call.jobs.clients) for call in probe.calls) >= 10

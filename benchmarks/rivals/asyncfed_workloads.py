@@ -56,7 +56,7 @@ if __name__ == "__main__":
     synchronous = {"AFL": False, "FedAvg": True}[strategy]
     answer(
         "asyncfed",
-        {"w1": 2_000, "w2": 50_000, "w3": 2_000},
+        {"w1": 20_000, "w2": 400_000, "w3": 4_000},
         lambda task, updates, clock: run(task, updates, clock, synchronous),
         others=("torch", "numpy", "numba"),
     )

@@ -15,11 +15,11 @@ def write_tasks(folder: Path) -> None:
     """w1.npz, w2.npz and w3.npz."""
     folder.mkdir(parents=True, exist_ok=True)
     overhead = workloads.w2(workloads.w2_strategies()["AFL"], updates=1)
-    for task in (_linear("w1", workloads.w1(rounds=1)), _linear("w2", overhead), _network()):
+    for task in (linear_task("w1", workloads.w1(rounds=1)), linear_task("w2", overhead), _network()):
         save(task, folder)
 
 
-def _linear(name: str, experiment: af.Experiment) -> Task:
+def linear_task(name: str, experiment: af.Experiment) -> Task:
     """Single precision, as PyTorch's users have it; half the rate, since PyTorch's MSELoss has no 1/2."""
     packed, strategy = experiment.problem().clients, experiment.strategy
     shape = (experiment.num_clients, -1)

@@ -171,6 +171,84 @@ def test_stepping_and_looping_may_alternate(name, pieces):
     assert journal.sha256() == simulate(experiment, problem=problem, compiled=False).sha256["journal"]
 
 
+@st.composite
+def experiments(draw):
+    """Anything that the loop may be asked to do."""
+    clients = draw(st.integers(2, 30))
+    tickets = draw(st.integers(1, clients))
+    work = Work(
+        epochs=draw(st.integers(1, 3)),
+        batch_size=draw(st.integers(1, 40)),
+        learning_rate=draw(st.floats(1e-5, 5e-3)),
+        decay=draw(st.sampled_from([0.0, 0.5])),
+        proximal=draw(st.sampled_from([0.0, 0.1])),
+    )
+    schedule = draw(st.sampled_from([ConstantRate(), DelayAware(), DelayAware(over="round", delay_penalty=0.3)]))
+    common = {"work": work, "schedule": schedule}
+    damped = {"max_staleness": draw(st.integers(0, 4)), "when_stale": "damp"}
+    strategy = draw(
+        st.sampled_from(
+            [
+                *(
+                    AFL(concurrency=tickets, aggregate=reading, **bound, **common)
+                    for reading in ("latest", "mixing", "delta_mean", "delta_sum")
+                    for bound in ({}, damped)
+                ),
+                FedAsync(concurrency=tickets, mixing=draw(st.floats(0.01, 1.0)), **common),
+                FedBuff(concurrency=tickets, buffer_size=draw(st.integers(1, 12)), **common),
+                FedAvg(cohort_size=tickets, weighting=draw(st.sampled_from(["equal", "samples"])), **common),
+                DelayAdaptive(concurrency=tickets, server_lr=0.3, **common),
+            ]
+        )
+    )
+    shapes = st.sampled_from(
+        [
+            d.Constant(value=0.0),
+            d.Constant(value=1.5),
+            d.Uniform(low=0.0, high=2.0),
+            d.Exponential(mean=0.7),
+            d.ShiftedExponential(shift=0.5, mean=0.2),
+            d.LogNormal(median=1.0, sigma=1.5),
+            d.Pareto(minimum=0.1, shape=1.2),
+        ]
+    )
+    delays = af.delays.Delays(
+        compute=draw(shapes),
+        download=draw(shapes),
+        upload=draw(shapes),
+        slowness=draw(shapes.filter(lambda shape: shape.draw(0.5) > 0)),
+        dropout=draw(st.sampled_from([0.0, 0.3])),
+        timeout=draw(st.sampled_from([None, 3.0])),
+        per_sample=draw(st.sampled_from([0.0, 0.01])),
+    )
+    classes = draw(st.booleans())
+    samples = draw(st.integers(clients, 20 * clients))
+    return af.Experiment(
+        seed=draw(st.integers(0, 2**32)),
+        num_clients=clients,
+        data=(af.data.PaperClassification if classes else af.data.PaperRegression)(num_samples=samples),
+        model=af.problems.LinearModel(
+            loss=draw(st.sampled_from(["hinge", "logistic"])) if classes else "least_squares",
+            l2=draw(st.sampled_from([0.0, 0.01])),
+            fit_bias=draw(st.booleans()),
+        ),
+        dtype=draw(st.sampled_from(["float32", "float64"])),
+        strategy=strategy,
+        delays=delays,
+        budget=Budget(updates=draw(st.integers(150, 500))),
+        evaluation=Evaluation(
+            every=draw(st.integers(0, 9)), unit=draw(st.sampled_from(["round", "update"])), distance=False
+        ),
+    )
+
+
+@pytest.mark.slow
+@settings(max_examples=300, deadline=None)
+@given(experiments())
+def test_same_bytes_whatever_the_experiment(experiment):
+    both(experiment, problem=experiment.problem())
+
+
 def test_a_checkpoint_of_the_loop_is_that_of_stepping():
     """All but the order of the heap, who is marked free when nobody asks, and whether a model is trained already."""
     experiment = experiment_of(STRATEGIES["afl"])

@@ -11,9 +11,9 @@ so that all weights are w_j = A v_j + B q_j, of which v_j changes in columns of 
 - A ← a A and B ← a B + η, two numbers a step, in double precision whatever the data's;
 - v_j ← v_j − (η / size / A) · slope_i · z_ij for each non-zero, row after row.
 
-Without penalty, proximal term and correction A stays 1 and B is not used. When |A| leaves [2⁻³², 2³²], also by a = 0, the
-weights are written out as w, and A, B begin at 1, 0 again: with η (l2 + prox) = 0.001, once in 22,000 steps. The bias is
-in every row and is stepped as in the dense kernel.
+Without penalty, proximal term and correction A stays 1 and B is not used. When |A| leaves [2⁻³², 2³²], also by a = 0,
+the weights are written out as w, and A, B begin at 1, 0 again: with η (l2 + prox) = 0.001, once in 22,000 steps. The
+bias is in every row and is stepped as in the dense kernel.
 
 **The order of sums** is that of the readable twin (`kernels/sparse_reference.py`):
 

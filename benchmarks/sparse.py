@@ -1,8 +1,8 @@
 """SGD on sparse rows against the dense kernel and against a plain loop in NumPy and SciPy, in one run.
 
-Run with `python -m benchmarks.sparse`. The work is W1's, 10 clients of 200 samples in batches of 32, with 10,000 features
-of which a row has 50; logistic loss. All three train the same way and must arrive at the same models within rounding.
-They are timed in turn by processor time, and the least time of each counts.
+Run with `python -m benchmarks.sparse`. The work is W1's, 10 clients of 200 samples in batches of 32, with 10,000
+features of which a row has 50; logistic loss. All three train the same way and must arrive at the same models
+within rounding. They are timed in turn by processor time, and the least time of each counts.
 """
 
 from __future__ import annotations

@@ -75,6 +75,7 @@ def _train_one(
     order: Array,
     weights: Array,
     all_pulls: Array,
+    row_pulls: Array,
     margins: Array,
     slopes: Array,
     current: Array,
@@ -82,7 +83,7 @@ def _train_one(
     """Train `params` in place on one client's rows; answers with the number of steps made.
 
     The arguments are those of the dense kernel, `kernels/sgd_loops.py`, but for the rows: row i has the non-zeros
-    `begins[i]` up to `begins[i + 1]` of `columns` and `values`. The last six are room to work in.
+    `begins[i]` up to `begins[i + 1]` of `columns` and `values`. The last seven are room to work in.
     """
     real = values.dtype.type
     n, d = y.shape[0], weights.shape[0]
@@ -131,7 +132,9 @@ def _train_one(
                 a, b = np.uint64(begins[row]), np.uint64(begins[row + 1])
                 margin = real(scale) * row_product(a, b, columns, values, weights)
                 if pull.shape[0] > 0:
-                    margin += real(shift) * row_product(a, b, columns, values, pull)
+                    if epoch == 0:  # the pull is the same in all epochs, and the first reads every row
+                        row_pulls[row] = row_product(a, b, columns, values, pull)
+                    margin += real(shift) * row_pulls[row]
                 if fit_bias:
                     margin += bias
                 margins[i] = margin
@@ -209,7 +212,7 @@ def train_and_follow_range(
     kind = values.dtype
     order = np.empty(rows, np.uint32)
     weights, pull = np.empty(d, kind), np.empty(d, kind)
-    margins, slopes = np.empty(rows, kind), np.empty(rows, kind)
+    row_pulls, margins, slopes = np.empty(rows, kind), np.empty(rows, kind), np.empty(rows, kind)
     current = np.empty(params.shape[1] if paths.shape[1] > 0 else 0, kind)
     for k in range(first, last):
         a, b = offsets[clients[k]], offsets[clients[k] + 1]
@@ -237,6 +240,7 @@ def train_and_follow_range(
             order,
             weights,
             pull,
+            row_pulls,
             margins,
             slopes,
             current,

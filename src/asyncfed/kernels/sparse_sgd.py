@@ -19,7 +19,7 @@ bias is in every row and is stepped as in the dense kernel.
 
 - a product of a row with weights goes in four lanes: a_l takes non-zeros l, l + 4, …, a_l ← fma(z_j, v_j, a_l), and is
   (a_0 + a_1) + (a_2 + a_3);
-- a margin is A · (z·v), then + B · (z·q) if there is a q, then + bias;
+- a margin is A · (z·v), then + B · (z·q) if there is a q (z·q is found once a row), then + bias;
 - v_j ← fma(−c_i, z_ij, v_j), c_i = (η / size / A) · slope_i, row after row; rows of slope 0 are left out;
 - all else is rounded operation by operation, as it is written.
 

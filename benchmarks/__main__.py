@@ -12,7 +12,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import codecs, kernel, limit, live, million, robust, simulator, table, w1, w2, w3
+from benchmarks import codecs, kernel, limit, live, million, robust, simulator, sparse, table, w1, w2, w3
 from benchmarks.measure import machine
 from benchmarks.outcome import Outcome
 
@@ -29,6 +29,7 @@ QUICK: dict[str, dict[str, Any]] = {
     "million": {"sizes": (1_000, 1_000_000), "updates": 20_000, "repeats": 1},
     "robust": {"repeats": 3},
     "codecs": {"repeats": 3},
+    "sparse": {"repeats": 2},
     "table": {"repeats": 1},
 }
 
@@ -44,6 +45,7 @@ BENCHMARKS: dict[str, Callable[..., Outcome]] = {
     "million": million.measure,
     "robust": robust.measure,
     "codecs": codecs.measure,
+    "sparse": sparse.measure,
     "table": table.measure,
 }
 

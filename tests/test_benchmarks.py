@@ -29,6 +29,7 @@ from benchmarks import (
     probes,
     robust,
     simulator,
+    sparse,
     w1,
     w2,
     w3,
@@ -56,6 +57,20 @@ def test_kernel():
     assert_fills_the_table(outcome)
     assert len(outcome.numbers) == len(kernel.CASES)
     assert all(numbers["ratio"] > 0 for numbers in outcome.numbers.values())
+
+
+def test_sparse_trains_to_the_same_models_as_the_dense_kernel_and_a_plain_loop():
+    for case in sparse.CASES:
+        found = sparse.compare(case, repeats=1, features=300, non_zeros=10)
+        assert 0 <= found.pop("largest_difference") < 1e-4
+        assert all(nanoseconds > 0 for nanoseconds in found.values())
+
+
+@pytest.mark.slow
+def test_sparse():
+    outcome = sparse.measure(repeats=1)
+    assert_fills_the_table(outcome)
+    assert len(outcome.numbers) == len(sparse.CASES)
 
 
 @pytest.mark.slow

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import asyncfed as af
 from asyncfed.core.errors import DataError
 from asyncfed.data import (
     ClientSummary,
@@ -12,8 +13,10 @@ from asyncfed.data import (
     Holdout,
     RawTable,
     Table,
+    TableFile,
     TableSchema,
     merge_summaries,
+    preparation,
     prepare_raw_table,
     prepare_table,
 )
@@ -96,3 +99,23 @@ def test_several_classes_become_their_numbers_in_order():
         prepared.apply(RawTable.from_columns({"x": [1.0], "y": [5]}))
     with pytest.raises(DataError, match="is 1 in every row"):
         merge_summaries([ClientSummary.of(RawTable.from_columns({"x": [1, 2], "y": [1, 1]}), schema)], schema)
+
+
+@pytest.mark.parametrize("client_column", [None, "shop"])
+def test_a_table_prepared_sparse_has_the_same_numbers(client_column, tmp_path, monkeypatch):
+    rng = np.random.default_rng(0)
+    lines = [f"{'abcd'[rng.integers(4)]},{rng.integers(30)},{rng.normal():.3f},{rng.normal():.3f}" for _ in range(200)]
+    (tmp_path / "t.csv").write_text("shop,code,price,sold\n" + "\n".join(lines) + "\n")
+    settings = {"path": str(tmp_path / "t.csv"), "target": "sold", "categories": ("code",), "min_level_count": 1}
+    request = DataRequest(holdout=Holdout(), num_clients=None if client_column else 5)
+    monkeypatch.setattr(preparation, "CELLS_AT_ONCE", 100)  # a few rows a block
+    packed, dense = (
+        TableFile(client_column=client_column, **settings, **kind).prepare(request) for kind in ({"sparse": True}, {})
+    )
+    assert packed.clients.x.toarray().tobytes() == dense.clients.x.tobytes()
+    assert packed.clients.y.tobytes() == dense.clients.y.tobytes()
+    assert packed.clients.offsets.tolist() == dense.clients.offsets.tolist()
+    for part, rows in dense.held_out.items():
+        assert packed.held_out[part].x.toarray().tobytes() == rows.x.tobytes()
+    assert "sparse:" in packed.notes[0]
+    assert "sparse = " not in af.to_toml(af.Experiment(data=TableFile(**settings)))

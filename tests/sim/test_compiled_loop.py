@@ -143,6 +143,12 @@ def test_trainings_of_other_problems_are_done_by_the_problem(threads, loops):
     assert all(loop is not None for loop in loops)
 
 
+def test_sparse_rows_are_trained_by_their_own_kernel(loops):
+    data = af.data.SparseText(num_samples=240, num_features=40, words=5)
+    both(experiment_of(STRATEGIES["afl"], data=data, model=af.problems.LinearModel(loss="logistic")))
+    assert loops[0] is not None
+
+
 def test_large_trainings_are_split_among_threads():
     experiment = experiment_of(replace(STRATEGIES["afl"], work=Work(epochs=300, learning_rate=1e-4)), updates=200)
     assert both(experiment, threads=2).sha256 == both(experiment, threads=1).sha256

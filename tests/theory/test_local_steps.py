@@ -1,7 +1,10 @@
 """Clients with the same rows may make many local steps, clients with features of their own few."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
+from scipy import sparse
 
 from asyncfed.theory.linear_data import LinearData
 from asyncfed.theory.local_steps import FACTOR, local_steps
@@ -39,3 +42,11 @@ def test_wide_data_and_many_clients_are_not_looked_at_whole():
     assert local_steps(clients_of(rng.normal(size=(5, 600))), 0.1, 1.0) == 8
     many = clients_of(*[rng.normal(size=(3, 2)) for _ in range(500)])
     assert 4 <= local_steps(many, 0.1, 1.0) <= 32
+
+
+def test_sparse_rows_allow_as_many_steps_as_the_same_rows_in_an_array():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(60, 8)) * (rng.random((60, 8)) < 0.4)
+    offsets = np.array([0, 15, 40, 60])
+    packed, whole = (SimpleNamespace(x=rows, offsets=offsets) for rows in (sparse.csr_array(x), x))
+    assert local_steps(packed, 0.1, 1.0) == local_steps(whole, 0.1, 1.0)

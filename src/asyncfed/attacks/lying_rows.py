@@ -10,16 +10,22 @@ from asyncfed.attacks.protocol import Attack, Targets
 from asyncfed.core.errors import ConfigError
 from asyncfed.core.random import draw_key
 from asyncfed.problems.client_rows import client_rows
+from asyncfed.problems.objective import is_sparse
 from asyncfed.problems.protocol import Array, PackedData, Problem, gives_rows
 from asyncfed.problems.pytorch.tensor_clients import TensorClients
+from asyncfed.problems.sparse_data import SparseRows, refuse_sparse
 
 
-def rows_of(data: PackedData, clients: Sequence[int], names: tuple[str, ...] = ()) -> TensorClients:
+def rows_of(data: PackedData, clients: Sequence[int], names: tuple[str, ...] = ()) -> TensorClients | SparseRows:
     """The rows of these clients alone, who are then numbered 0, 1, …"""
     parts = [client_rows(data.offsets, client) for client in clients]
-    x, y = (np.concatenate([column[part] for part in parts]) for column in (data.x, data.y))
     offsets = np.cumsum([0, *(part.stop - part.start for part in parts)], dtype=np.int64)
-    return TensorClients(x, y, offsets, tuple(names[client] for client in clients) if names else ())
+    called = tuple(names[client] for client in clients) if names else ()
+    if is_sparse(data.x):
+        rows = np.concatenate([np.arange(part.start, part.stop) for part in parts])
+        return SparseRows(data.x[rows], data.y[rows], offsets, called)
+    x, y = (np.concatenate([column[part] for part in parts]) for column in (data.x, data.y))
+    return TensorClients(x, y, offsets, called)
 
 
 def honest_problem(problem: Problem, honest: Sequence[int]) -> Problem | None:
@@ -63,6 +69,7 @@ def poisoned_problem(problem: Problem, attack: Attack, liars: Sequence[int], sec
             "an attack that changes what is sent."
         )
     data = whole.clients
+    refuse_sparse(data.x, f"attack: a liar of {type(attack).__name__}")
     xs: list[Array] = []
     ys: list[Array] = []
     for liar in liars:
@@ -80,6 +87,7 @@ def trigger_problem(problem: Problem, attack: Attack, honest: Sequence[int]) -> 
     if not attack.measures or targets is None or whole is None:
         return None
     data = whole.held_out.get("test", whole.clients)
+    refuse_sparse(data.x, f"attack: what {type(attack).__name__} is measured by")
     rows = rows_of(data, honest)
     x, y = attack.trigger(rows.x, rows.y, targets)
     if not len(y):

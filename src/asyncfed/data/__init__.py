@@ -19,6 +19,7 @@ from asyncfed.data.label_partition import partition_by_label
 from asyncfed.data.preparation import ColumnRoles, prepare_raw_table, prepare_table
 from asyncfed.data.raw_table import Column, RawTable
 from asyncfed.data.reading.progress import ReadingWatcher, watch_reading
+from asyncfed.data.sparse_text import SparseText
 from asyncfed.data.split_protocol import Assignment, Split
 from asyncfed.data.splits import (
     IID,
@@ -71,6 +72,7 @@ __all__ = [
     "ReadingWatcher",
     "SkewAspect",
     "SkewTest",
+    "SparseText",
     "Split",
     "Table",
     "TableFile",

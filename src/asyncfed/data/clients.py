@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
+from typing import Any
 
 import numpy as np
 
 from asyncfed.core.errors import ConfigError, DataError
+from asyncfed.data.sparse_features import as_csr, is_sparse, stack
 from asyncfed.data.table import CELLS_AT_ONCE, Dtype, Table, check_rows, float_dtype, read_array, require_finite
 
 
@@ -18,7 +20,8 @@ class Clients:
     """Client c owns rows `offsets[c]` up to `offsets[c + 1]` of `x` (n, d) and `y` (n,); no client is empty.
 
     Args:
-        x: features, shape (rows, features), float32 or float64, every value finite.
+        x: features, shape (rows, features), float32 or float64, every value finite: an array, or a SciPy CSR array in
+            canonical form, which stays sparse in training too.
         y: targets, shape (rows,), of the same dtype; -1 or +1 if they are labels.
         offsets: int64, shape (clients + 1,), from 0 to the number of rows.
         labels: True for classification.
@@ -30,7 +33,7 @@ class Clients:
     (array([1, 2]), array([10., 30.]))
     """
 
-    x: np.ndarray
+    x: Any
     y: np.ndarray
     offsets: np.ndarray
     labels: bool
@@ -92,7 +95,7 @@ class Clients:
         """Your own clients: `xs[c]` and `ys[c]` are the features and targets of client c.
 
         Args:
-            xs: the features of each client, (rows, features).
+            xs: the features of each client, (rows, features); if they are sparse, of SciPy, they stay so.
             ys: the targets of each client, (rows,).
             labels: as in `Table.from_arrays`, over all clients together.
             dtype: "float32" or "float64".
@@ -108,7 +111,7 @@ class Clients:
         features = [read_array(x, f"x of client {client}") for client, x in enumerate(xs)]
         targets = [read_array(y, f"y of client {client}") for client, y in enumerate(ys)]
         _check_lists(features, targets)
-        table = Table.from_arrays(np.concatenate(features), np.concatenate(targets), labels)
+        table = Table.from_arrays(stack(features), np.concatenate(targets), labels)
         offsets = np.cumsum([0, *(len(y) for y in targets)], dtype=np.int64)
         x, y = table.x.astype(kind, copy=False), table.y.astype(kind, copy=False)
         return cls(x, y, offsets, table.labels, tuple(names))
@@ -133,8 +136,8 @@ class Clients:
         """Rows of each client, shape (clients,)."""
         return np.diff(self.offsets)
 
-    def client(self, index: int) -> tuple[np.ndarray, np.ndarray]:
-        """Features and targets of one client: views, not copies."""
+    def client(self, index: int) -> tuple[Any, np.ndarray]:
+        """Features and targets of one client: views, not copies, unless they are sparse."""
         if not 0 <= index < self.num_clients:
             raise DataError(f"There is no client {index}; there are clients 0 to {self.num_clients - 1}.")
         rows = slice(self.offsets[index], self.offsets[index + 1])
@@ -145,10 +148,11 @@ class Clients:
         return rows_sha256(self.x, self.y, self.offsets, f"{self.num_clients} {self.labels}")
 
 
-def rows_sha256(x: np.ndarray, y: np.ndarray, offsets: np.ndarray, words: str) -> str:
-    """The fingerprint of packed rows and of some words about them."""
-    digest = sha256(f"{x.shape} {x.dtype.str} {words}".encode())
-    for array in (x, y, offsets):
+def rows_sha256(x: Any, y: np.ndarray, offsets: np.ndarray, words: str) -> str:
+    """The fingerprint of packed rows and of some words about them; sparse rows have another than the same as array."""
+    digest = sha256(f"{x.shape} {x.dtype.str} {words}{' sparse' if is_sparse(x) else ''}".encode())
+    parts = (x.indptr.astype(np.int64), x.indices.astype(np.int64), x.data) if is_sparse(x) else (x,)
+    for array in (*parts, y, offsets):
         digest.update(array.data.cast("B"))
     return digest.hexdigest()
 
@@ -164,8 +168,10 @@ def require_rows_of_all(sizes: np.ndarray) -> None:
         )
 
 
-def _gather(values: np.ndarray, order: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """`values[order]` in another dtype, with no copy in the old one."""
+def _gather(values: Any, order: np.ndarray, dtype: np.dtype) -> Any:
+    """`values[order]` in another dtype, with no copy in the old one unless they are sparse."""
+    if is_sparse(values):
+        return as_csr(values[order], dtype, "x")
     out = np.empty(values.shape, dtype)
     step = max(1, CELLS_AT_ONCE // max(1, values[:1].size))
     for start in range(0, len(order), step):
@@ -189,14 +195,14 @@ def _check_owners(owners: np.ndarray, num_rows: int, num_clients: int) -> None:
         )
 
 
-def _check_lists(features: list[np.ndarray], targets: list[np.ndarray]) -> None:
+def _check_lists(features: list[Any], targets: list[np.ndarray]) -> None:
     if len(features) != len(targets) or not features:
         raise DataError(
             f"xs lists {len(features)} clients and ys {len(targets)}; both need one array per client, at least one."
         )
     require_rows_of_all(np.array([y.size for y in targets]))
     for client, (x, y) in enumerate(zip(features, targets, strict=True)):
-        if x.ndim != 2 or y.ndim != 1 or len(x) != len(y):
+        if x.ndim != 2 or y.ndim != 1 or x.shape[0] != len(y):
             raise DataError(
                 f"Client {client} has x of shape {x.shape} and y of shape {y.shape}; "
                 "x must be (rows, features) and y (rows,) with as many rows."
@@ -207,5 +213,5 @@ def _check_lists(features: list[np.ndarray], targets: list[np.ndarray]) -> None:
                 "all clients need the same columns."
             )
         for name, values in (("x", x), ("y", y)):
-            if values.dtype.kind == "f":
+            if values.dtype.kind == "f" and not is_sparse(values):
                 require_finite(values, f"{name} of client {client}")

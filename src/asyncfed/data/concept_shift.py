@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from asyncfed.data.column_sums import column_moments
+from asyncfed.data.sparse_features import require_dense
 from asyncfed.data.table import Table
 
 
@@ -16,6 +17,7 @@ def shift_response(
     z is the standardised feature vector and u_c a random unit vector of client c, so that with uncorrelated features a
     strength of 1 adds as much spread as the targets have. `shifted` is a mask over clients.
     """
+    require_dense(table.x, "The split concept_shift of a regression")
     means, spreads = column_moments(table.x)
     scales = np.divide(1.0, spreads, out=np.zeros_like(spreads), where=spreads > 0)
     directions = rng.standard_normal((int(shifted.sum()), table.num_features))

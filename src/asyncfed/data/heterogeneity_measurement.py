@@ -32,6 +32,7 @@ from asyncfed.data.exchangeability import (
 )
 from asyncfed.data.heterogeneity_report import HeterogeneityReport, SkewTest
 from asyncfed.data.random_streams import keyed
+from asyncfed.data.sparse_features import is_sparse, some_columns
 
 MAX_CLIENTS = 200
 MAX_ROWS = 20_000
@@ -131,7 +132,12 @@ def _sample(clients: Clients, seed: int) -> tuple[_Sample, list[str]]:
     )
     # 16-bit owners are sorted by radix, which the permutation tests do thousands of times.
     owners = np.repeat(np.arange(len(chosen), dtype=np.int16), kept)
-    x, y = clients.x[rows].astype(np.float64), clients.y[rows].astype(np.float64)
+    x, y = clients.x[rows], clients.y[rows].astype(np.float64)
+    if is_sparse(x):
+        columns = some_columns(x, MAX_FEATURES_COMPARED, keyed(seed, "heterogeneity.sparse_columns"))
+        notes.append(f"tests use {len(columns)} of {x.shape[1]} columns, drawn by how many non-zeros they have")
+        x = x[:, columns].toarray()
+    x = x.astype(np.float64)
     return _Sample(x, y, clients.labels, kept, owners, float(np.finfo(clients.x.dtype).eps)), notes
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -72,12 +72,12 @@ class HeldOut:
     """Rows of one part, client after client like `Clients`, except that a small client may have none.
 
     Args:
-        x: features, shape (rows, features).
+        x: features, shape (rows, features), sparse if those of the clients are.
         y: targets, shape (rows,).
         offsets: client c has rows `offsets[c]` up to `offsets[c + 1]`, shape (clients + 1,).
     """
 
-    x: np.ndarray
+    x: Any
     y: np.ndarray
     offsets: np.ndarray
 
@@ -94,6 +94,6 @@ def hold_out(clients: Clients, roles: np.ndarray) -> tuple[Clients, dict[Part, H
     return train, parts
 
 
-def _part(clients: Clients, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _part(clients: Clients, chosen: np.ndarray) -> tuple[Any, np.ndarray, np.ndarray]:
     before = np.concatenate(([0], np.cumsum(chosen)))
     return clients.x[chosen], clients.y[chosen], before[clients.offsets].astype(np.int64)

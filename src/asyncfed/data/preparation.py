@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -13,9 +14,10 @@ from asyncfed.data.data_source import DataRequest, PreparedData
 from asyncfed.data.federated_summary import ClientSummary, Preparation, TableSchema, merge_summaries
 from asyncfed.data.holdout import ROLES, TEST, TRAINING, VALIDATION, HeldOut, Part, hold_out
 from asyncfed.data.raw_table import RawTable
+from asyncfed.data.sparse_features import as_csr, stack
 from asyncfed.data.split_protocol import Assignment
 from asyncfed.data.splits import IID
-from asyncfed.data.table import Table, float_dtype
+from asyncfed.data.table import CELLS_AT_ONCE, Table, float_dtype
 from asyncfed.data.table_diagnosis import diagnose
 
 
@@ -49,11 +51,13 @@ class ColumnRoles:
         schema: target, features, and how to treat them.
         client: the column that names the owner of a row; None: the split assigns rows.
         small_clients: "refuse" or "leave_out" clients with fewer than `schema.min_rows` rows.
+        sparse: True prepares rows as a SciPy CSR array, for tables with categories of many levels.
     """
 
     schema: TableSchema
     client: str | None = None
     small_clients: Literal["refuse", "leave_out"] = "refuse"
+    sparse: bool = False
 
 
 def prepare_raw_table(raw: RawTable, columns: ColumnRoles, request: DataRequest) -> PreparedData:
@@ -84,25 +88,30 @@ def prepare_raw_table(raw: RawTable, columns: ColumnRoles, request: DataRequest)
         rows = raw if kept.all() else raw.take(np.flatnonzero(kept))
         if not rows.num_rows:
             raise DataError(f'No row has a value of the target "{schema.target}". Name another with --target.')
-        return _prepare_by_split(rows, schema, request, notes)
+        return _prepare_by_split(rows, columns, request, notes)
     owner = raw[columns.client].as_category()
     notes.append(_dropped(int((kept & owner.missing).sum()), f"without a value of {columns.client}"))
     names, owners = _owners(owner.values, owner.levels, kept & ~owner.missing, columns, notes)
     _check_named(names, columns.client, request)
-    return _prepare_by_client(raw, owners, names, schema, request, notes)
+    return _prepare_by_client(raw, owners, names, columns, request, notes)
 
 
-def _prepare_by_split(raw: RawTable, schema: TableSchema, request: DataRequest, notes: list[str]) -> PreparedData:
+def _prepare_by_split(raw: RawTable, columns: ColumnRoles, request: DataRequest, notes: list[str]) -> PreparedData:
     """The split sees rows prepared all together; if it changes no data, they are prepared again, by client."""
+    schema = columns.schema
     pooled = merge_summaries([ClientSummary.of(raw, schema)], schema)
-    table = Table(*pooled.apply(raw), schema.labels)
+    if columns.sparse:
+        every = np.arange(raw.num_rows), np.array([0]), np.array([raw.num_rows])
+        table = Table(*_apply_sparse(pooled, raw, *every, np.dtype(np.float64))[:2], schema.labels)
+    else:
+        table = Table(*pooled.apply(raw), schema.labels)
     assigned = request.split.assign(table, request.split_clients, request.seed)
     if assigned.table is not table:
         prepared = _pack(assigned, request)
         return PreparedData(prepared.clients, prepared.held_out, pooled, (*filter(None, notes), *pooled.notes))
     owners, num_clients = assigned.client_of_row, assigned.num_clients
     del table, assigned  # as large as what is prepared next
-    prepared = _prepare_by_client(raw, owners, tuple(map(str, range(num_clients))), schema, request, notes)
+    prepared = _prepare_by_client(raw, owners, tuple(map(str, range(num_clients))), columns, request, notes)
     return PreparedData(_nameless(prepared.clients), prepared.held_out, prepared.preparation, prepared.notes)
 
 
@@ -110,11 +119,12 @@ def _prepare_by_client(
     raw: RawTable,
     owners: np.ndarray,
     names: tuple[str, ...],
-    schema: TableSchema,
+    columns: ColumnRoles,
     request: DataRequest,
     notes: list[str],
 ) -> PreparedData:
     """Each client's rows are taken from the table to be summarised, and again to be prepared: all are never copied."""
+    schema = columns.schema
     used = np.flatnonzero(owners >= 0)
     rows = used[np.argsort(owners[used], kind="stable")]
     sizes = np.bincount(owners[used], minlength=len(names))
@@ -136,12 +146,16 @@ def _prepare_by_client(
             )
         summaries.append(ClientSummary.of(wanted.take(mine), schema))
     preparation = merge_summaries(summaries, schema)
+    apply: Callable[..., tuple[Any, np.ndarray, np.ndarray]] = _apply_sparse if columns.sparse else _apply
     parts = {
-        role: _apply(preparation, wanted, ordered, starts[:, role], ends[:, role], float_dtype(request.dtype))
+        role: apply(preparation, wanted, ordered, starts[:, role], ends[:, role], float_dtype(request.dtype))
         for role in (TRAINING, VALIDATION, TEST)
     }
     held_out: dict[Part, HeldOut] = {part: HeldOut(*parts[role]) for part, role in ROLES.items() if len(parts[role][1])}
-    size = f"{len(rows):,} rows at {len(names):,} clients, {len(preparation.feature_names)} features"
+    kept = (
+        f", sparse: {parts[TRAINING][0].nnz / len(parts[TRAINING][1]):.0f} of them in a row" if columns.sparse else ""
+    )
+    size = f"{len(rows):,} rows at {len(names):,} clients, {len(preparation.feature_names)} features{kept}"
     all_notes = tuple(filter(None, (size, *notes, *preparation.notes)))
     return PreparedData(Clients(*parts[TRAINING], schema.labels, names), held_out, preparation, all_notes)
 
@@ -157,6 +171,23 @@ def _apply(
         place = slice(offsets[client], offsets[client + 1])
         preparation.apply_into(raw.take(rows[start:end]), x[place], y[place])
     return x, y, offsets
+
+
+def _apply_sparse(
+    preparation: Preparation, raw: RawTable, rows: np.ndarray, starts: np.ndarray, ends: np.ndarray, dtype: np.dtype
+) -> tuple[Any, np.ndarray, np.ndarray]:
+    """The same with features as a CSR array; no more than a block of rows is an array at any time."""
+    offsets = np.concatenate(([0], np.cumsum(ends - starts))).astype(np.int64)
+    width = len(preparation.feature_names)
+    y, parts = np.empty(int(offsets[-1]), dtype), [as_csr(np.empty((0, width)), dtype, "x")]
+    at_once = max(1, CELLS_AT_ONCE // max(1, width))
+    for client, (start, end) in enumerate(zip(starts.tolist(), ends.tolist(), strict=True)):
+        for first in range(start, end, at_once):
+            last = min(first + at_once, end)
+            block, place = np.empty((last - first, width), dtype), int(offsets[client]) + first - start
+            preparation.apply_into(raw.take(rows[first:last]), block, y[place : place + last - first])
+            parts.append(as_csr(block, dtype, "x"))
+    return as_csr(stack(parts), dtype, "x"), y, offsets
 
 
 def _owners(

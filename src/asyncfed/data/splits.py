@@ -14,6 +14,7 @@ from asyncfed.data.column_sums import column_moments, weighted_columns
 from asyncfed.data.concept_shift import flip_labels, shift_response
 from asyncfed.data.partition import assign_by_dirichlet, assign_evenly, block_owners, even_sizes, quantile_bins
 from asyncfed.data.random_streams import keyed
+from asyncfed.data.sparse_features import require_dense
 from asyncfed.data.split_protocol import Assignment
 from asyncfed.data.table import Table
 from asyncfed.registry import register
@@ -175,6 +176,7 @@ class CovariateShift(_BinnedDirichletSplit, tag_field="kind", tag="covariate_shi
 
     def assign(self, table: Table, num_clients: int | None, seed: int) -> Assignment:
         """The owner of every row."""
+        require_dense(table.x, "The split covariate_shift")
         _, spreads = column_moments(table.x)
         direction = keyed(seed, "split.direction").standard_normal(table.num_features)
         weights = np.divide(direction, spreads, out=np.zeros_like(spreads), where=spreads > 0)
@@ -250,6 +252,7 @@ class ByColumn(Config, tag_field="kind", tag="by_column"):
 
     def assign(self, table: Table, num_clients: int | None, seed: int) -> Assignment:
         """The owner of every row; the seed does not matter."""
+        require_dense(table.x, "The split by_column")
         if self.column >= table.num_features:
             raise ConfigError(f"split.column is {self.column}, but x has {table.num_features} columns, counted from 0.")
         values, owners = np.unique(table.x[:, self.column], return_inverse=True)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
 from asyncfed.core.errors import ConfigError, DataError
+from asyncfed.data.sparse_features import as_csr, is_sparse
 
 Dtype: TypeAlias = Literal["float32", "float64"]
 CELLS_AT_ONCE = 1 << 22
@@ -18,7 +19,7 @@ class Table:
     """Features `x` of shape (n, d) and targets `y` of shape (n,), both float32 or both float64, every value finite.
 
     Args:
-        x: features, shape (rows, features), C-contiguous.
+        x: features, shape (rows, features), C-contiguous, or a SciPy CSR array in canonical form.
         y: targets, shape (rows,), C-contiguous.
         labels: True for classification, and then every target is -1 or +1.
 
@@ -27,7 +28,7 @@ class Table:
     (3, 2, array([-1.,  1.,  1.]))
     """
 
-    x: np.ndarray
+    x: Any
     y: np.ndarray
     labels: bool
 
@@ -39,7 +40,7 @@ class Table:
         """A table of anything numpy can read. float32 features stay float32; all else becomes float64.
 
         Args:
-            x: features, (rows, features).
+            x: features, (rows, features); a sparse array or matrix of SciPy stays sparse, as CSR.
             y: targets, (rows,).
             labels: True: the two distinct targets become -1 (the smaller) and +1. False: targets are numbers to
                 regress. None: they are labels exactly when there are two distinct ones.
@@ -49,7 +50,7 @@ class Table:
         """
         features = read_array(x, "x")
         dtype = np.float32 if features.dtype == np.float32 else np.float64
-        features = _as_floats(features, dtype, "x")
+        features = as_csr(features, dtype, "x") if is_sparse(features) else _as_floats(features, dtype, "x")
         targets = read_array(y, "y")
         if targets.dtype.kind == "f":
             require_finite(targets, "y")
@@ -94,31 +95,51 @@ def signed_labels(targets: np.ndarray) -> np.ndarray:
     return np.where(targets == classes[1], 1.0, -1.0)
 
 
-def check_rows(x: np.ndarray, y: np.ndarray, labels: bool, owner: str) -> None:
+def check_rows(x: Any, y: np.ndarray, labels: bool, owner: str) -> None:
     """Refuse features and targets that no problem can be built from; `owner` names them in the message."""
     if x.ndim != 2 or y.ndim != 1:
         raise DataError(
             f"x of {owner} has shape {x.shape} and y {y.shape}; x must be (rows, features) and y (rows,). "
             "A single feature is x.reshape(-1, 1); a column of targets is y.ravel()."
         )
-    if len(x) != len(y):
-        raise DataError(f"x of {owner} has {len(x)} rows but y has {len(y)}; each row needs exactly one target.")
-    if x.size == 0:
+    if x.shape[0] != len(y):
+        raise DataError(f"x of {owner} has {x.shape[0]} rows but y has {len(y)}; each row needs exactly one target.")
+    if 0 in x.shape:
         raise DataError(f"x of {owner} has shape {x.shape}; it needs at least one row and one feature.")
     if x.dtype != y.dtype or x.dtype not in (np.float32, np.float64):
         raise DataError(
             f"x of {owner} is {x.dtype} and y is {y.dtype}; both must be float32 or both float64. "
             "Table.from_arrays converts them."
         )
-    if not (x.flags.c_contiguous and y.flags.c_contiguous):
-        raise DataError(f"x or y of {owner} is not C-contiguous; pass it through np.ascontiguousarray.")
-    require_finite(x, "x")
+    if is_sparse(x):
+        _check_sparse(x, owner)
+    elif not x.flags.c_contiguous:
+        raise DataError(f"x of {owner} is not C-contiguous; pass it through np.ascontiguousarray.")
+    else:
+        require_finite(x, "x")
+    if not y.flags.c_contiguous:
+        raise DataError(f"y of {owner} is not C-contiguous; pass it through np.ascontiguousarray.")
     require_finite(y, "y")
     if labels and not bool((np.abs(y) == 1).all()):
         wrong = y[np.abs(y) != 1][0]
         raise DataError(
             f"y of {owner} holds {wrong}, but labels must be -1 or +1. "
             "Table.from_arrays(x, y, labels=True) maps any two values to them."
+        )
+
+
+def _check_sparse(x: Any, owner: str) -> None:
+    if x.format != "csr" or not x.has_canonical_format:
+        raise DataError(
+            f"x of {owner} is sparse of format {x.format}, or names a column of a row twice or not in order; it must "
+            "be canonical CSR. Table.from_arrays makes it so."
+        )
+    bad = ~np.isfinite(x.data)
+    if bad.any():
+        row = int(np.searchsorted(x.indptr, np.flatnonzero(bad)[0], side="right")) - 1
+        raise DataError(
+            f"x holds {int(bad.sum())} value(s) that are NaN or infinite, the first in row {row}. Remove or impute "
+            f"these rows; a number too large for {x.dtype} also counts as infinite."
         )
 
 
@@ -139,8 +160,10 @@ def require_finite(values: np.ndarray, name: str) -> None:
         )
 
 
-def read_array(values: object, name: str) -> np.ndarray:
-    """Anything numpy can read as an array."""
+def read_array(values: object, name: str) -> Any:
+    """Anything numpy can read, as an array; sparse rows of SciPy as they are."""
+    if is_sparse(values):
+        return values
     try:
         return np.asarray(values)
     except ValueError as problem:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from asyncfed.core.errors import ConfigError
-from asyncfed.core.record import Config
+from asyncfed.core.record import UNSET, Config, UnsetType
 from asyncfed.data.data_source import DataRequest, PreparedData
 from asyncfed.data.federated_summary import TableSchema
 from asyncfed.data.preparation import ColumnRoles, prepare_raw_table
@@ -46,6 +46,7 @@ class TableFile(Config, tag_field="kind", tag="table_file"):
         positive: the class that is +1, all others being -1; None: the larger of two.
         min_rows: the least rows of a client, at least 2.
         small_clients: "refuse" or "leave_out" clients with fewer rows.
+        sparse: True keeps rows sparse, for a linear model on categories of many levels; left out, they are an array.
 
     >>> TableFile(path="shops.csv", target="sold", client_column="shop").names_clients
     True
@@ -65,6 +66,7 @@ class TableFile(Config, tag_field="kind", tag="table_file"):
     positive: str | None = None
     min_rows: int = 2
     small_clients: Literal["refuse", "leave_out"] = "refuse"
+    sparse: bool | UnsetType = UNSET
 
     def __post_init__(self) -> None:
         for name, least in (("min_level_count", 1), ("max_levels", 1), ("min_rows", 2)):
@@ -114,4 +116,5 @@ class TableFile(Config, tag_field="kind", tag="table_file"):
             self.min_rows,
             request.classes,
         )
-        return prepare_raw_table(raw, ColumnRoles(schema, self.client_column, self.small_clients), request)
+        roles = ColumnRoles(schema, self.client_column, self.small_clients, self.sparse is True)
+        return prepare_raw_table(raw, roles, request)

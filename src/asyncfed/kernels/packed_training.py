@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asyncfed.core.errors import ConfigError, DataError
-from asyncfed.kernels.rows import check_rows, frozen
+from asyncfed.kernels.rows import PackedRows
 from asyncfed.kernels.tasks import Tasks
 from asyncfed.kernels.threads import SMALL, run_split
 
@@ -24,13 +24,10 @@ _NOT_COUNTED = np.empty(0, np.int64)
 class PackedTraining(ABC):
     """All clients' rows and the model, checked once: a simulation calls `train` thousands of times a second.
 
-    `x` (N, d), `y` (N,) and `offsets` (C + 1,) int64 hold the rows one client after another. No result depends on
-    `threads` in any bit. A kernel inherits it and names its compiled loops.
+    No result depends on `threads` in any bit. A kernel inherits it and names its compiled loops.
 
     Args:
-        x: the features.
-        y: the targets.
-        offsets: where each client's rows begin and end.
+        rows: the rows, one client after another.
         model: what the loops are told besides rows, params and tasks.
         outputs: margins of a row, 1 or more.
         fit_bias: whether each of them has a bias.
@@ -40,16 +37,14 @@ class PackedTraining(ABC):
     """Without paths, corrections and counts, if there is a loop of its own for that."""
     full_loop: ClassVar[Callable[..., int]]
 
-    def __init__(
-        self, x: Array, y: Array, offsets: Array, model: tuple[Any, ...], outputs: int, fit_bias: bool
-    ) -> None:
-        check_rows(x, y)
-        self._data = (frozen(x), frozen(y), frozen(offsets))
+    def __init__(self, rows: PackedRows, model: tuple[Any, ...], outputs: int, fit_bias: bool) -> None:
+        self._rows = rows
+        self._data = rows.arrays
         self._model = model
-        self._num_clients = len(offsets) - 1
-        self._per_row = x.shape[1] * 2 * outputs
-        self._per_epoch = float(np.diff(offsets).max(initial=0)) * self._per_row
-        self._num_params = outputs * (x.shape[1] + bool(fit_bias))
+        self._num_clients = len(rows.offsets) - 1
+        self._per_row = rows.cells_per_row * 2 * outputs
+        self._per_epoch = float(np.diff(rows.offsets).max(initial=0)) * self._per_row
+        self._num_params = outputs * (rows.columns + bool(fit_bias))
         self._fit_bias = bool(fit_bias)
 
     def train(
@@ -96,7 +91,7 @@ class PackedTraining(ABC):
         corrections: Array | None,
         steps_done: Array | None,
     ) -> None:
-        x, y, offsets = self._data
+        data = self._data
         clients, keys, work = tasks
         model = self._model
         loops = type(self)
@@ -106,12 +101,14 @@ class PackedTraining(ABC):
         if plainly and loops.plain_loop is not None:
             train = loops.plain_loop
         else:
-            shifts = _NO_CORRECTIONS[x.dtype] if corrections is None else self._checked_corrections(corrections, tasks)
+            shifts = (
+                _NO_CORRECTIONS[params.dtype] if corrections is None else self._checked_corrections(corrections, tasks)
+            )
             done = _NOT_COUNTED if steps_done is None else _room_for_counts(steps_done, tasks)
             train, beside = loops.full_loop, (paths, shifts, done)
 
         def run(first: int, last: int) -> None:
-            bad = train(x, y, offsets, first, last, params, *beside, clients, keys, work, *model)
+            bad = train(*data, first, last, params, *beside, clients, keys, work, *model)
             if bad >= 0:
                 raise self._impossible(bad, tasks)
 
@@ -131,7 +128,7 @@ class PackedTraining(ABC):
 
     def _rows_read(self, tasks: Tasks) -> Array:
         """The number of rows each task reads in all its steps, roughly; none for a client that is not there."""
-        offsets = self._data[2]
+        offsets = self._rows.offsets
         clients = np.clip(tasks.clients, 0, self._num_clients - 1)
         rows: Array = offsets[clients + 1] - offsets[clients]
         in_epochs = tasks.work[:, 0].astype(np.int64) * rows
@@ -144,11 +141,11 @@ class PackedTraining(ABC):
         needed = (len(tasks.clients), self._num_params)
         if corrections.shape != needed:
             raise DataError(f"corrections has shape {corrections.shape}; {needed[0]} tasks need {needed}.")
-        return np.ascontiguousarray(corrections, dtype=self._data[0].dtype)
+        return np.ascontiguousarray(corrections, dtype=self._rows.dtype)
 
     def _checked(self, start: Array, tasks: Tasks, overwrite: bool = False) -> Array:
         """A copy of `start` (or itself) to train in place, once nothing is found wrong with the shapes."""
-        dtype = self._data[0].dtype
+        dtype = self._rows.dtype
         usable = overwrite and start.dtype == dtype and start.flags.c_contiguous and start.flags.writeable
         params = start if usable else np.array(start, dtype=dtype, order="C")
         count = len(tasks.clients)
@@ -169,7 +166,7 @@ class PackedTraining(ABC):
         )
 
     def _wrong_start(self, shape: tuple[int, ...], count: int) -> DataError:
-        d = self._data[0].shape[1]
+        d = self._rows.columns
         bias = "and a bias" if self._fit_bias else "without a bias"
         return DataError(
             f"start has shape {shape}; {count} tasks of {d} features {bias} need {(count, self._num_params)}."

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import count, pairwise
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,7 @@ from asyncfed.kernels.softmax_losses import softmax_slopes, softmax_values
 from asyncfed.kernels.vector_code import exponentials, fused_multiply_add, lanes_of
 
 Array = NDArray[Any]
+State = TypeVar("State")
 Step = Callable[[Array, list[int], float], tuple[float, Array]]
 """From params, the rows of a batch and the rate of its epoch: the sum of the rows' losses, and the next params."""
 
@@ -60,7 +61,7 @@ def in_blocks(x: Array, fit_bias: bool) -> Array:
 
 def fma(a: Array, b: Array, c: Array) -> Array:
     """a · b + c in the precision of c, rounded once."""
-    factor, other, added = (np.ascontiguousarray(part).ravel() for part in np.broadcast_arrays(a, b, c))
+    factor, other, added = (np.array(part, order="C").ravel() for part in np.broadcast_arrays(a, b, c))
     result = np.empty_like(added)
     fused_multiply_add(factor, other, added, result)
     return result.reshape(np.shape(c))
@@ -192,9 +193,28 @@ def train_path(
         make_step = _softmax_step(x, y, begin, correction, num_classes=num_classes, **model)
     else:
         make_step = _linear_step(x, y, begin, correction, loss_code=loss_code, hinge_width=hinge_width, **model)
+    return make_steps(
+        make_step, begin, len(x), key, epochs=epochs, batch=batch, lr=lr, decay=decay, patience=patience, steps=steps
+    )
+
+
+def make_steps(
+    make_step: Callable[[State, list[int], float], tuple[float, State]],
+    begin: State,
+    num_rows: int,
+    key: int,
+    *,
+    epochs: int,
+    batch: int,
+    lr: float,
+    decay: float,
+    patience: int,
+    steps: int,
+) -> list[State]:
+    """Every point of a training, each made from the one before: which rows are read when, and for how long."""
     path = [begin]
     stream = Stream(int(key))
-    order = list(range(len(x)))
+    order = list(range(num_rows))
     losses: list[float] = []
     for epoch in count() if steps and order else range(epochs if order else 0):
         if steps and len(path) > steps:

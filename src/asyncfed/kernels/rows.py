@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +10,30 @@ from numpy.typing import NDArray
 from asyncfed.core.errors import DataError
 
 Array = NDArray[Any]
+
+
+class PackedRows(NamedTuple):
+    """All clients' rows, one client after another, checked and read-only.
+
+    Args:
+        arrays: what the compiled loops are handed, `offsets` last.
+        offsets: client c has rows `offsets[c]` up to `offsets[c + 1]`, (C + 1,) int64.
+        columns: d, the features of a row.
+        cells_per_row: how many numbers a row holds, on average.
+        dtype: of the features, the targets and the params, float32 or float64.
+    """
+
+    arrays: tuple[Array, ...]
+    offsets: Array
+    columns: int
+    cells_per_row: float
+    dtype: np.dtype[Any]
+
+
+def dense_rows(x: Array, y: Array, offsets: Array) -> PackedRows:
+    """Rows of `x` (N, d) with their targets `y` (N,)."""
+    check_rows(x, y)
+    return PackedRows((frozen(x), frozen(y), frozen(offsets)), offsets, x.shape[1], x.shape[1], x.dtype)
 
 
 def frozen(array: Array) -> Array:

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from asyncfed.core.errors import ConfigError, DataError
 from asyncfed.kernels.losses import LOSS_CODES
 from asyncfed.kernels.packed_training import PackedTraining
+from asyncfed.kernels.rows import dense_rows
 from asyncfed.kernels.sgd_loops import train_and_follow_range, train_range
 from asyncfed.kernels.tasks import Tasks
 
@@ -49,7 +50,7 @@ class LocalSgd(PackedTraining):
         if loss_code not in LOSS_CODES.values():
             raise ConfigError(f"loss_code is {loss_code}; the codes of the losses are {LOSS_CODES}.")
         model = (loss_code, float(l2), bool(penalize_bias), bool(fit_bias), float(hinge_width))
-        super().__init__(x, y, offsets, model, 1, fit_bias)
+        super().__init__(dense_rows(x, y, offsets), model, 1, fit_bias)
 
 
 def train_many(

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from asyncfed.core.errors import DataError
 from asyncfed.kernels.packed_training import PackedTraining
-from asyncfed.kernels.rows import check_rows, frozen
+from asyncfed.kernels.rows import check_rows, dense_rows, frozen
 from asyncfed.kernels.softmax_loops import losses_range, train_and_follow_range
 from asyncfed.kernels.softmax_losses import check_classes
 from asyncfed.kernels.threads import run_split
@@ -38,7 +38,7 @@ class SoftmaxSgd(PackedTraining):
     ) -> None:
         check_classes(y, num_classes)
         model = (int(num_classes), float(l2), bool(penalize_bias), bool(fit_bias))
-        super().__init__(x, y, offsets, model, int(num_classes), fit_bias)
+        super().__init__(dense_rows(x, y, offsets), model, int(num_classes), fit_bias)
 
 
 def softmax_client_losses(

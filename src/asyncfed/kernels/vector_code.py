@@ -125,7 +125,9 @@ class VectorCode:
 
 
 @intrinsic
-def _fma_of_numbers(_typing: Any, a: Any, _b: Any, _c: Any) -> Any:
+def fma_of_numbers(_typing: Any, a: Any, _b: Any, _c: Any) -> Any:
+    """a · b + c of three numbers of one precision, rounded once."""
+
     def write(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         kind = arguments[0].type
         name = f"llvm.fma.f{a.bitwidth}"
@@ -140,7 +142,7 @@ def _fma_of_numbers(_typing: Any, a: Any, _b: Any, _c: Any) -> Any:
 def fused_multiply_add(a: Any, b: Any, c: Any, result: Any) -> None:
     """result ← a · b + c of flat arrays, number by number, each rounded once: for the kernels' readable twin."""
     for i in range(result.shape[0]):
-        result[i] = _fma_of_numbers(a[i], b[i], c[i])
+        result[i] = fma_of_numbers(a[i], b[i], c[i])
 
 
 @compiled

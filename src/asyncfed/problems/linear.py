@@ -17,7 +17,7 @@ from asyncfed.core.record import Config
 from asyncfed.kernels.losses import CLASSIFICATION_LOSSES, HINGE, loss_code, loss_slopes, loss_values
 from asyncfed.problems.linear_shard import LinearShard
 from asyncfed.problems.newton import newton_minimum
-from asyncfed.problems.objective import Objective
+from asyncfed.problems.objective import Objective, is_sparse
 from asyncfed.problems.packed_problem import PackedProblem
 from asyncfed.problems.protocol import (
     Array,
@@ -27,10 +27,11 @@ from asyncfed.problems.protocol import (
     ProblemDescription,
 )
 from asyncfed.problems.row_losses import RowLosses
+from asyncfed.problems.sparse_data import canonical_csr, own_margins
 from asyncfed.registry import declare_part
 
 if TYPE_CHECKING:
-    from asyncfed.kernels.sgd import LocalSgd
+    from asyncfed.kernels.packed_training import PackedTraining
 
 _work_numbers = attrgetter("epochs", "batch_size", "learning_rate", "decay", "proximal")
 _QUADRATIC_LOSSES = frozenset({"least_squares", "mse"})
@@ -120,7 +121,9 @@ class Linear(PackedProblem):
     F(p) = (1/C) Σ_c (1/n_c) Σ_{i in c} f(z_i·w + b, y_i) + l2/2 · |w|²
 
     Args:
-        clients: every client's rows: `x` (n, d) float32 or float64, `y` (n,), `offsets`; each client has at least one.
+        clients: every client's rows: `x` (n, d) float32 or float64, an array or a SciPy sparse array, `y` (n,),
+            `offsets`; each client has at least one. Sparse rows stay sparse: a training step costs what its rows have
+            non-zeros, and agrees with that on an array up to rounding.
         loss: f, see `LinearModel`, as all that follow but `held_out`.
         l2: the weight of the penalty, 0 or more.
         penalize_bias: whether the bias takes part in the penalty.
@@ -164,8 +167,10 @@ class Linear(PackedProblem):
                 '"least_squares".'
             )
 
-    def compiled_training(self) -> CompiledTraining:
-        """The rows and the model, for a simulator that trains in its own compiled loop."""
+    def compiled_training(self) -> CompiledTraining | None:
+        """The rows and the model, for a simulator that trains in its own compiled loop; None if rows are sparse."""
+        if is_sparse(self._x):
+            return None
         model = (self._code, float(self.model.l2), self.model.penalize_bias, self.model.fit_bias, self._width)
         return CompiledTraining(self._x, self._y, self._offsets, model).frozen()
 
@@ -189,9 +194,10 @@ class Linear(PackedProblem):
         """This client's part of the problem, with a copy of its own rows and of no other's."""
         return self.shard_of(*self._rows_of(client))
 
-    def shard_of(self, x: Array, y: Array) -> LinearShard:
+    def shard_of(self, x: Any, y: Array) -> LinearShard:
         """A client's part of the problem with these rows, which are nobody's."""
-        return LinearShard(self.model, np.asarray(x, self.dtype), np.asarray(y, self.dtype))
+        rows = canonical_csr(x, self.dtype) if is_sparse(x) or is_sparse(self._x) else np.asarray(x, self.dtype)
+        return LinearShard(self.model, rows, np.asarray(y, self.dtype))
 
     def on_rows(self, clients: NamedData, held_out: Mapping[str, PackedData] | None = None) -> Linear:
         """The same model and loss for other rows."""
@@ -221,7 +227,10 @@ class Linear(PackedProblem):
             margins = data.x @ models[:features] + (models[features] if self.model.fit_bias else 0.0)
         else:
             owner = np.repeat(np.arange(len(models)), np.diff(data.offsets))
-            margins = np.einsum("nd,nd->n", data.x, models[owner, :features])
+            if is_sparse(data.x):
+                margins = own_margins(data.x, data.offsets, models[:, :features])
+            else:
+                margins = np.einsum("nd,nd->n", data.x, models[owner, :features])
             margins += models[owner, features] if self.model.fit_bias else 0.0
         return RowLosses(loss_values(self._code, margins, data.y.astype(np.float64), self._width), data.offsets)
 
@@ -301,21 +310,32 @@ class Linear(PackedProblem):
 
     # ---- the compiled loops, loaded when they are first needed -------------------------------------------------
 
-    @cached_property
-    def _sgd(self) -> LocalSgd:
-        from asyncfed.kernels.sgd import LocalSgd
+    def _read_rows(self, x: Any) -> Any:
+        return canonical_csr(x) if is_sparse(x) else super()._read_rows(x)
 
+    @cached_property
+    def _sgd(self) -> PackedTraining:
         model = self.model
         settings = (self._code, model.l2, model.penalize_bias, model.fit_bias, self._width)
+        if is_sparse(self._x):
+            from asyncfed.kernels.sparse_sgd import SparseSgd
+
+            return SparseSgd(self._x, self._y, self._offsets, *settings)
+        from asyncfed.kernels.sgd import LocalSgd
+
         return LocalSgd(self._x, self._y, self._offsets, *settings)
 
     @cached_property
     def _client_sums(self) -> Callable[..., tuple[Array, Array]]:
+        if is_sparse(self._x):
+            from asyncfed.kernels.sparse_losses import sparse_client_losses
+
+            return sparse_client_losses
         from asyncfed.kernels.client_losses import client_losses
 
         return client_losses
 
-    def _sums(self, x: Array, y: Array, offsets: Array, params: Array, threads: int = 1) -> tuple[Array, Array]:
+    def _sums(self, x: Any, y: Array, offsets: Array, params: Array, threads: int = 1) -> tuple[Array, Array]:
         """Of rows `offsets[i]` up to `offsets[i + 1]`: the sum of their losses and the number of right answers."""
         return self._client_sums(x, y, offsets, params, self._code, threads, self._width)
 

@@ -8,8 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from asyncfed.problems.objective import is_sparse
 from asyncfed.problems.one_client import OneClient
 from asyncfed.problems.protocol import Array, ProblemDescription
+from asyncfed.problems.sparse_data import SparseRows
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,13 +37,17 @@ class LinearShard(OneClient):
 
     Args:
         model: the model; a softmax model has to say how many classes there are.
-        x: the client's features, (n, d).
+        x: the client's features, (n, d), an array or a SciPy CSR array.
         y: its targets, (n,).
     """
 
-    def __init__(self, model: ProblemDescription, x: Array, y: Array) -> None:
+    def __init__(self, model: ProblemDescription, x: Any, y: Array) -> None:
         self.model = model
-        self.rows = OwnRows(x.copy(), y.copy())
+        self.rows = (
+            SparseRows(x.copy(), y.copy(), np.array([0, len(y)], np.int64))
+            if is_sparse(x)
+            else OwnRows(x.copy(), y.copy())
+        )
         self._alone = model.build(self.rows)
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -17,6 +17,7 @@ from asyncfed.problems.client_rows import client_rows
 from asyncfed.problems.initial_params import initial_key
 from asyncfed.problems.protocol import Array, ClientScores, Initialisation, Jobs, NamedData, PackedData
 from asyncfed.problems.sgd_tasks import sgd_tasks
+from asyncfed.problems.sparse_data import refuse_sparse
 
 if TYPE_CHECKING:
     from asyncfed.kernels.packed_training import PackedTraining
@@ -35,13 +36,19 @@ class PackedProblem(ABC):
     def __init__(self, clients: NamedData, held_out: Mapping[Any, PackedData] | None = None) -> None:
         self.clients = clients
         self.held_out = dict(held_out or {})
-        self._x = np.ascontiguousarray(clients.x)
+        self._x = self._read_rows(clients.x)
         self._y = np.ascontiguousarray(clients.y, dtype=self._x.dtype)
         self._offsets = np.ascontiguousarray(clients.offsets, dtype=np.int64)
-        check_rows(self._x, self._y)
+        if isinstance(self._x, np.ndarray):
+            check_rows(self._x, self._y)
         self.num_examples: NDArray[np.int64] = np.diff(self._offsets)
         if self.num_examples.size == 0 or self.num_examples.min() < 1:
             raise DataError("Some client has no rows, or there is no client; a mean loss needs at least one row each.")
+
+    def _read_rows(self, x: Any) -> Any:
+        """The features as the kernel reads them. A problem that also takes sparse rows overrides it."""
+        refuse_sparse(x, type(self).__name__)
+        return np.ascontiguousarray(x)
 
     # ---- what a problem says of itself -------------------------------------------------------------------------
 
@@ -66,7 +73,7 @@ class PackedProblem(ABC):
         """The compiled loops, loaded when they are first needed."""
 
     @abstractmethod
-    def _sums(self, x: Array, y: Array, offsets: Array, params: Array, threads: int = 1) -> tuple[Array, Array]:
+    def _sums(self, x: Any, y: Array, offsets: Array, params: Array, threads: int = 1) -> tuple[Array, Array]:
         """Of rows `offsets[i]` up to `offsets[i + 1]`: the sum of their losses and the number of right answers."""
 
     # ---- data --------------------------------------------------------------------------------------------------
@@ -79,11 +86,11 @@ class PackedProblem(ABC):
     @property
     def dtype(self) -> np.dtype[Any]:
         """The data's, float32 or float64, in which the params are trained."""
-        return self._x.dtype
+        return self._y.dtype
 
     @property
-    def x(self) -> Array:
-        """All clients' features, (n, d)."""
+    def x(self) -> Any:
+        """All clients' features, (n, d): an array, or if they were given so a SciPy CSR array."""
         return self._x
 
     @property
@@ -201,6 +208,6 @@ class PackedProblem(ABC):
         weights = self._penalty
         return 0.5 * float(np.sum(weights * np.asarray(params, dtype=np.float64) ** 2)) if weights.any() else 0.0
 
-    def _rows_of(self, client: int) -> tuple[Array, Array]:
+    def _rows_of(self, client: int) -> tuple[Any, Array]:
         rows = client_rows(self._offsets, client)
         return self._x[rows], self._y[rows]

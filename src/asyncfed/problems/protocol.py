@@ -250,8 +250,8 @@ class CompiledTraining(NamedTuple):
 class TrainsInLoop(Protocol):
     """A problem that compiled code can train client by client, without a call of `local_train_many`."""
 
-    def compiled_training(self) -> CompiledTraining:
-        """The rows and the model; the results are those of `local_train_many`."""
+    def compiled_training(self) -> CompiledTraining | None:
+        """The rows and the model; the results are those of `local_train_many`. None if it must be called."""
         ...
 
 

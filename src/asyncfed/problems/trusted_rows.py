@@ -14,6 +14,7 @@ import numpy as np
 from asyncfed.core.errors import ConfigError, DataError
 from asyncfed.core.random import Stream, purpose_key
 from asyncfed.core.record import UNSET, Config, UnsetType
+from asyncfed.problems.objective import is_sparse
 from asyncfed.problems.protocol import Array, ClientShard, PackedData, Problem
 from asyncfed.registry import declare_part, register
 
@@ -87,7 +88,8 @@ class TrustedRows(Config, tag_field="kind", tag="rows"):
             chosen.append(moved.get(other, other))
             moved[other] = moved.get(place, place)
         rows = candidates[np.sort(np.array(chosen, np.int64))]
-        return _takes_rows(problem).shard_of(np.asarray(packed.x)[rows], np.asarray(packed.y)[rows])
+        x = packed.x if is_sparse(packed.x) else np.asarray(packed.x)
+        return _takes_rows(problem).shard_of(x[rows], np.asarray(packed.y)[rows])
 
 
 @register("trusted")

@@ -6,6 +6,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from asyncfed.theory.blocks import dense
+
 FEWEST, MOST = 4, 32
 FACTOR = 1.5
 MOST_CLIENTS = 64
@@ -51,7 +53,7 @@ def local_steps(rows: _Rows, rate: float, largest_curvature: float, fit_bias: bo
 
 def _curvature(rows: _Rows, client: int, fit_bias: bool) -> np.ndarray:
     """Z_cᵀ Z_c / n_c."""
-    x = np.asarray(rows.x[rows.offsets[client] : rows.offsets[client + 1]], np.float64)
+    x = dense(rows.x[rows.offsets[client] : rows.offsets[client + 1]]).astype(np.float64, copy=False)
     features = x.shape[1]
     found = np.empty((features + fit_bias, features + fit_bias))
     found[:features, :features] = x.T @ x / len(x)

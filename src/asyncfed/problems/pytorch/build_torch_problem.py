@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from asyncfed.core.errors import ConfigError
 from asyncfed.problems.protocol import NamedData, PackedData
 from asyncfed.problems.pytorch.tensor_clients import Pairs
+from asyncfed.problems.sparse_data import refuse_sparse
 
 if TYPE_CHECKING:
     from asyncfed.problems.pytorch.torch_problem import TorchProblem
@@ -49,6 +50,7 @@ def torch_problem(
     Raises:
         ConfigError: torch or safetensors is not installed, or an argument does not fit the others.
     """
+    refuse_sparse(getattr(clients, "x", None), "A PyTorch module")
     try:
         from asyncfed.problems.pytorch.torch_problem import TorchProblem
     except ModuleNotFoundError as error:

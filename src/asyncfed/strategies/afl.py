@@ -225,7 +225,7 @@ class AFL(KeepBusy, RuledStrategy, tag_field="kind", tag="afl"):
 
         kinds: dict[str, Literal["latest", "mix"]] = {"latest": "latest", "mixing": "mix"}
         return ArrivalRule(
-            kinds.get(self.aggregate, "add"), self.concurrency, lambda staleness: weigh(staleness)[0][0], weigh(0)[2]
+            kinds.get(self.aggregate, "add"), self.concurrency, lambda tau: weigh(tau)[0][0], weigh(0)[2]
         )
 
 

@@ -290,6 +290,16 @@ def test_what_is_not_in_numbers_is_stepped_through(strategy, how, loops):
     assert not any(loops)
 
 
+def test_a_strategy_that_overrides_a_hook_does_not_inherit_the_rule(loops):
+    class Own(FedAsync, tag_field="kind", tag="own_fedasync"):
+        def on_update(self, state, update, view):
+            return super().on_update(state, replace(update, staleness=0), view)
+
+    run = simulate(experiment_of(Own(concurrency=5, work=WORK)))
+    assert not any(loops)
+    assert {row.weight for row in run.journal.event_rows() if row.kind == 2} == {0.6}
+
+
 def test_constant_rates_are_planned_once(loops):
     strategy = replace(STRATEGIES["afl"], schedule=ConstantRate())
     run = both(experiment_of(strategy))

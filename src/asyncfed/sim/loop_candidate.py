@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 FIRST_ARRIVALS = 128
 """So many arrivals are stepped through first: a short run is over before a loop is loaded."""
 
+HOOKS = ("start", "on_update", "on_lost", "observe", "merges", "refill", "job")
+"""Where a strategy decides: one that inherits a rule and overrides a hook decides otherwise than the rule says."""
+
 MOST_PARAMS = 4096
 """The loop copies the model with every ticket; runs of larger models spend their time elsewhere."""
 
@@ -34,13 +37,23 @@ class Candidate(NamedTuple):
 def find_candidate(problem: Problem, delays: DelayModel, plan: Plan, execution: Execution) -> Candidate | None:
     """The run as the loop needs to know it; None if the loop cannot do what it needs."""
     strategy: Any = plan.strategy
-    if not hasattr(strategy, "arrival_rule") or not isinstance(delays, NumberedDelays):
+    if not _decides_by_its_rule(type(strategy)) or not isinstance(delays, NumberedDelays):
         return None
     watched = execution.on_merge is not None or (plan.stopping is not None and plan.stopping.energy is not None)
     if watched or execution.rule is not None or plan.churn or problem.num_params > MOST_PARAMS:
         return None
     rule = strategy.arrival_rule(execution.server)
     return Candidate(strategy, rule, delays) if rule is not None and _is_plain(strategy.work) else None
+
+
+def _decides_by_its_rule(strategy: type) -> bool:
+    """Whether it has an `arrival_rule`, and no class between it and that one changes what the rule says in numbers."""
+    for each in strategy.__mro__:
+        if "arrival_rule" in vars(each):
+            return True
+        if any(name in vars(each) for name in HOOKS):
+            return False
+    return False
 
 
 def _is_plain(work: Work) -> bool:

@@ -23,3 +23,17 @@ def test_the_stamp_follows_the_text_of_every_file(monkeypatch, tmp_path):
         monkeypatch.setattr(compiled, "__file__", str(tmp_path / "compiled.py"))
         stamps.append(compiled.source_stamp.__wrapped__())
     assert stamps[0] != stamps[1]
+
+
+def test_a_kernel_says_whether_it_was_compiled(tmp_path, monkeypatch):
+    from asyncfed.kernels.compiled import compiled, is_compiled
+
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+
+    def double(x):
+        return 2 * x
+
+    kernel = compiled(double)
+    assert not is_compiled(kernel)
+    assert kernel(2) == 4
+    assert is_compiled(kernel)

@@ -65,11 +65,12 @@ def both(experiment, **how):
     return looped
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def loops(monkeypatch):
-    """How many loops were begun in the test."""
-    from asyncfed.sim import compiled_loop
+    """The loops that were begun in the test; they are, also where none was compiled before."""
+    from asyncfed.sim import compiled_loop, loop_candidate
 
+    monkeypatch.setattr(loop_candidate, "ARRIVALS_WORTH_COMPILING", 0)
     begun = []
     begin = compiled_loop.begin_loop
 

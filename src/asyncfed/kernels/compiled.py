@@ -34,6 +34,11 @@ class RoomCache(FunctionCache):  # type: ignore[misc]
         return (*super()._index_key(sig, codegen), source_stamp())
 
 
+def is_compiled(kernel: Any) -> bool:
+    """Whether it was compiled before, from this text and for arguments of some types at least; here or on disk."""
+    return bool(kernel.signatures) or any(source_stamp() in key for key in kernel._cache._cache_file._load_index())
+
+
 def compiled(function: Kernel) -> Kernel:
     """Machine code, made at the first call and kept on disk; it releases the interpreter lock.
 

@@ -20,10 +20,12 @@ from asyncfed.delays.delay_numbers import DelayNumbers, TicketDraws
 from asyncfed.engine.execution import Execution
 from asyncfed.engine.plan import Plan
 from asyncfed.kernels import arrival_loop
+from asyncfed.kernels.compiled import is_compiled
 from asyncfed.kernels.duration_draws import SHAPES, agrees
 from asyncfed.kernels.threads import SMALL
 from asyncfed.problems.protocol import CompiledTraining, Jobs, Problem, TrainsInLoop
 from asyncfed.problems.sgd_tasks import work_numbers
+from asyncfed.sim import loop_candidate
 from asyncfed.sim.loop_arrays import Clock, LoopArrays
 from asyncfed.sim.loop_candidate import Candidate
 
@@ -295,6 +297,17 @@ class CompiledLoop:
         )
         check_timing(timing, client, number)
         raise AssertionError(f"compiled delays of ticket {number} differ from {timing}")
+
+
+_stepped = 0
+"""Arrivals that were stepped through in this process because the loop was not compiled. No result depends on it."""
+
+
+def is_worth_its_time(arrivals: int) -> bool:
+    """Whether to use the loop for the next arrivals: it is compiled, or so many were stepped that it should be."""
+    global _stepped
+    _stepped += arrivals
+    return _stepped > loop_candidate.ARRIVALS_WORTH_COMPILING or is_compiled(arrival_loop.run_arrivals)
 
 
 def begin_loop(

@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 FIRST_ARRIVALS = 128
 """So many arrivals are stepped through first: a short run is over before a loop is loaded."""
 
+ARRIVALS_WORTH_COMPILING = 20_000
+"""Arrivals that were stepped through in this process, in all runs that the loop could do, after which it is worth the
+seconds that compiling it takes. Then it is on disk, and the next process need not wait."""
+
 HOOKS = ("start", "on_update", "on_lost", "observe", "merges", "refill", "job")
 """Where a strategy decides: one that inherits a rule and overrides a hook decides otherwise than the rule says."""
 

@@ -111,9 +111,11 @@ class Simulation:
             self._stepped, arrivals = self._stepped + first, arrivals - first
             if not arrivals or self._execution.server.stopped is not None or not self._heap:
                 return arrivals
-            from asyncfed.sim.compiled_loop import begin_loop  # loads the compiled loop
+            from asyncfed.sim.compiled_loop import begin_loop, is_worth_its_time  # loads the compiled loop
             from asyncfed.sim.loop_arrays import Clock
 
+            if not is_worth_its_time(arrivals):
+                return arrivals
             clock = Clock(self._heap, self._free_at, self._training)
             self._loop = begin_loop(candidate, self._execution, clock, self._problem, self._plan, self._delays)
             if self._loop is None:

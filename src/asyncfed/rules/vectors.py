@@ -6,9 +6,12 @@ replay and a live engine all use it.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from asyncfed.core.errors import StrategyError, did_you_mean
+from asyncfed.core.frozen_rows import FrozenRows
 from asyncfed.core.record import UNSET
 from asyncfed.core.types import Combine, Dispatch, Merge, Uplink
 from asyncfed.rules.latest_average import LatestAverage
@@ -253,5 +256,6 @@ def _rule(name: str) -> Combiner:
     return COMBINERS[name]
 
 
-def _stack(rows: list[np.ndarray], like: np.ndarray) -> np.ndarray:
-    return np.stack(rows) if rows else np.empty((0, like.size), like.dtype)
+def _stack(rows: list[np.ndarray], like: np.ndarray) -> Any:
+    """Models that nobody changes, one above the other, without a copy of them."""
+    return FrozenRows(rows) if rows else np.empty((0, like.size), like.dtype)

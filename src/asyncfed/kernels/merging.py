@@ -1,7 +1,8 @@
 """Merging one update into the model: a few numbers per parameter, done in one call instead of several.
 
 For the small models of a large simulation, the calls of array arithmetic cost more than the arithmetic. The result goes
-into `merged`, which the caller makes: handing a new array back takes longer.
+into `merged`, which the caller makes: handing a new array back takes longer. `merged` may not be `params`: compiled for
+two arrays, a loop over one is slow. `mix_into` and `add_step_into` are for that, and come to the same bits.
 """
 
 from __future__ import annotations
@@ -27,6 +28,20 @@ def add_step(params: Array, model: Array, start: Array, weight: float, merged: A
     """`merged = params + weight * (model - start)`."""
     for j in range(params.size):
         merged[j] = params[j] + weight * (model[j] - start[j])
+
+
+@compiled
+def mix_into(params: Array, keep: float, payload: Array, weight: float) -> None:
+    """`params = keep * params + weight * payload`, in place."""
+    for j in range(params.size):
+        params[j] = keep * params[j] + weight * payload[j]
+
+
+@compiled
+def add_step_into(params: Array, model: Array, start: Array, weight: float) -> None:
+    """`params = params + weight * (model - start)`, in place."""
+    for j in range(params.size):
+        params[j] = params[j] + weight * (model[j] - start[j])
 
 
 @compiled

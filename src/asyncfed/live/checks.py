@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping
-from math import inf, isfinite
+from math import inf, isfinite, sqrt
 from statistics import median
 from sys import float_info
 
@@ -23,6 +23,9 @@ from asyncfed.uplinks.chain import declared_size, decode_message, message_size
 
 CLOCK_TOLERANCE = 0.05
 """Two clocks may disagree by so many seconds, and by so large a share, about how long a task took."""
+
+PIECE = 2**14
+"""Parameters."""
 
 
 class Limits(Config):
@@ -201,7 +204,19 @@ def find_fault_in_change(model: np.ndarray, start: np.ndarray, norms: RecentNorm
 
 
 def change_norm(trained: np.ndarray, start: np.ndarray) -> float:
-    """|trained − start|, in double precision."""
+    """|trained − start|, in double precision; of large models in single precision within a piece, if that is enough.
+
+    A piece fits into the processor's nearest memory, so that nothing as large as the model is written.
+    """
+    if trained.size > PIECE and trained.dtype == np.float32 and start.dtype == np.float32:
+        room, square = np.empty(PIECE, np.float32), 0.0
+        with np.errstate(over="ignore", invalid="ignore"):
+            for at in range(0, trained.size, PIECE):
+                part = trained[at : at + PIECE]
+                change = np.subtract(part, start[at : at + PIECE], out=room[: part.size])
+                square += float(change.dot(change))
+        if 1e-20 < square < 1e35:
+            return sqrt(square)
     change = trained.astype(np.float64) - start
     return float(np.sqrt(change.dot(change)))
 

@@ -17,7 +17,6 @@ from weakref import ref
 
 import numpy as np
 
-from asyncfed.core.frozen_rows import FrozenRows
 from asyncfed.store.array_file import ArrayFile
 from asyncfed.store.page_sums import page_sum
 
@@ -38,7 +37,8 @@ READ_ATTEMPTS = 5
 
 PAYLOAD, MESSAGE = "payload", "message"
 
-Dump: TypeAlias = "Mapping[str, np.ndarray | FrozenRows]"
+Dump: TypeAlias = Mapping[str, np.ndarray | list[np.ndarray]]
+"""Arrays by name. A list is an array by its rows, at least one, none of which will ever be changed."""
 
 
 class ArrayStore:
@@ -64,7 +64,7 @@ class ArrayStore:
         """Whether storing these writes to the file beside the run's own, or frees places in it."""
         if not self._use_file or self._file is None:
             return False
-        large = any((a[0] if isinstance(a, FrozenRows) else a).nbytes >= LARGE for a in arrays.values())
+        large = any((a[0] if isinstance(a, list) else a).nbytes >= LARGE for a in arrays.values())
         return large or self._file.in_use
 
     # ---- writing, always within a transaction ----------------------------------------------------------------------
@@ -88,9 +88,9 @@ class ArrayStore:
         if in_tables and self._use_file:
             self._use_file, self._stored, self._delete_file = False, {}, True
         for name, array in arrays.items():
-            if isinstance(array, FrozenRows) and array[0].nbytes < LARGE:
+            if isinstance(array, list) and array[0].nbytes < LARGE:
                 array = np.stack(array)
-            if isinstance(array, FrozenRows):
+            if isinstance(array, list):
                 rows += [(name, position, self._add(row, frozen=True)) for position, row in enumerate(array)]
             elif array.nbytes < LARGE:
                 small[name] = array
@@ -178,7 +178,7 @@ class ArrayStore:
             if position == ALONE:
                 loaded[name] = array
             else:
-                loaded.setdefault(name, FrozenRows()).append(array)
+                loaded.setdefault(name, []).append(array)
             if position != ALONE or name in FROZEN:
                 self._stored[id(array)] = (ref(array), number)
         return loaded

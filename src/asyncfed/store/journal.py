@@ -284,7 +284,7 @@ class Journal:
     def checkpoint(self) -> tuple[dict[str, Any], dict[str, np.ndarray]] | None:
         """The last checkpoint, or None if the run never got that far. No pickles are ever read.
 
-        Rows that were stored one by one (`FrozenRows`) come back as a list of them.
+        An array that was given by its rows, if they are large, comes back as a list of them.
         """
         for attempt in range(READ_ATTEMPTS):
             try:

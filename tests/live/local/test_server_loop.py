@@ -26,7 +26,7 @@ from asyncfed.core.record import UNSET, replace
 from asyncfed.core.types import Budget, Work
 from asyncfed.experiment import to_toml
 from asyncfed.live.checks import Limits
-from asyncfed.live.local import client_process, server_loop
+from asyncfed.live.local import client_process, connection
 from asyncfed.live.local.local_engine import LocalEngine
 from asyncfed.rules import Noised
 from asyncfed.runs.live import run_live
@@ -251,7 +251,7 @@ def began_anew(run):
 def count_bodies(monkeypatch):
     """How many bytes of numbers pass through the server's sockets: [down, up]."""
     counted = [0, 0]
-    read_prefix, write_frame = server_loop.decode_prefix, client_process.encode
+    read_prefix, write_frame = connection.decode_prefix, client_process.encode
 
     def read(prefix, max_body_bytes):
         header, body = read_prefix(prefix, max_body_bytes)
@@ -263,7 +263,7 @@ def count_bodies(monkeypatch):
         counted[0] += sum(map(len, pieces[1:]))
         return pieces
 
-    monkeypatch.setattr(server_loop, "decode_prefix", read)
+    monkeypatch.setattr(connection, "decode_prefix", read)
     monkeypatch.setattr(client_process, "encode", write)
     return counted
 

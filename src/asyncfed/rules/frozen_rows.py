@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+import numpy as np
 
 
-class FrozenRows(list[Any]):
+class FrozenRows(list[np.ndarray]):
     """One-dimensional arrays of the same length, at least one, none of which will ever be changed.
 
     Whoever stores them may store each once, and need not store one again that it has stored before. As one array they
-    would have the shape `shape`.
+    would have the shape `shape`. The store takes any list for one.
     """
 
     @property
@@ -22,6 +22,6 @@ class FrozenRows(list[Any]):
         """Of the distinct rows: the same array may be several of them."""
         return sum({id(row): int(row.nbytes) for row in self}.values())
 
-    def tolist(self) -> list[Any]:
+    def tolist(self) -> list[list[float]]:
         """The numbers."""
         return [row.tolist() for row in self]

@@ -1,7 +1,7 @@
 """What a live server does with a large model besides training: bytes written to disk and CPU time, for each update.
 
-A million float32 parameters, real processes, next to nothing to train, a journal on disk. The model is sent and received
-whole; the server checks, keeps and merges it. The CPU time is beside that of copying the model in memory.
+A million float32 parameters, real processes, next to nothing to train, a journal on disk. The model is sent and
+received whole; the server checks, keeps and merges it. The CPU time is beside that of copying the model in memory.
 """
 
 from __future__ import annotations

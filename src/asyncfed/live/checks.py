@@ -24,8 +24,8 @@ from asyncfed.uplinks.chain import declared_size, decode_message, message_size
 CLOCK_TOLERANCE = 0.05
 """Two clocks may disagree by so many seconds, and by so large a share, about how long a task took."""
 
-PIECE = 2**14
-"""Parameters."""
+LARGE = 2**14
+"""Parameters from which on a change is measured without being written down: its memory would cost more."""
 
 
 class Limits(Config):
@@ -204,19 +204,11 @@ def find_fault_in_change(model: np.ndarray, start: np.ndarray, norms: RecentNorm
 
 
 def change_norm(trained: np.ndarray, start: np.ndarray) -> float:
-    """|trained − start|, in double precision; of large models in single precision within a piece, if that is enough.
+    """|trained − start|, in double precision."""
+    if trained.size >= LARGE:
+        from asyncfed.kernels.merging import square_distance  # loads numba, which a run with such a model does anyway
 
-    A piece fits into the processor's nearest memory, so that nothing as large as the model is written.
-    """
-    if trained.size > PIECE and trained.dtype == np.float32 and start.dtype == np.float32:
-        room, square = np.empty(PIECE, np.float32), 0.0
-        with np.errstate(over="ignore", invalid="ignore"):
-            for at in range(0, trained.size, PIECE):
-                part = trained[at : at + PIECE]
-                change = np.subtract(part, start[at : at + PIECE], out=room[: part.size])
-                square += float(change.dot(change))
-        if 1e-20 < square < 1e35:
-            return sqrt(square)
+        return sqrt(square_distance(trained, start))
     change = trained.astype(np.float64) - start
     return float(np.sqrt(change.dot(change)))
 

@@ -67,8 +67,8 @@ class CheckpointPolicy(Config):
     Args:
         seconds: So many seconds after the last one; 0 or more.
         payload_bytes: Or when so many bytes of results were accepted since; 0 or more.
-        small_bytes: A checkpoint of more bytes than this waits until `times_its_size` was accepted, so that large models
-            are not written over and over; 0 or more.
+        small_bytes: A checkpoint of more bytes than this waits until `times_its_size` was accepted, and no longer, so that
+            large models are not written over and over; 0 or more.
         times_its_size: So many times what the last checkpoint wrote; 0 or more. With 4, checkpoints add a quarter to
             what is written for each byte that clients send.
     """
@@ -467,7 +467,9 @@ class LiveSession:
     def _checkpoint_due(self, since_last: float) -> bool:
         policy, accepted, size = self._policy, self._payload_bytes, self._checkpoint_bytes
         worth_it = size <= policy.small_bytes or accepted >= policy.times_its_size * size
-        return worth_it and (since_last >= policy.seconds or accepted >= policy.payload_bytes or size > policy.small_bytes)
+        return worth_it and (
+            since_last >= policy.seconds or accepted >= policy.payload_bytes or size > policy.small_bytes
+        )
 
     def _must_erase(self) -> bool:
         """In a private run the file holds no update any more when it says that it was merged.
@@ -492,7 +494,10 @@ class LiveSession:
         arrays = self._execution.dump()
         if self._is_private and self.finished:  # what was never merged will not be: nobody continues from here
             params = self._execution.vectors.params
-            arrays["trained_tickets"], arrays["trained"] = np.empty(0, np.int64), np.empty((0, params.size), params.dtype)
+            arrays["trained_tickets"], arrays["trained"] = (
+                np.empty(0, np.int64),
+                np.empty((0, params.size), params.dtype),
+            )
         return state, arrays
 
     # ---- inside ----------------------------------------------------------------------------------------------

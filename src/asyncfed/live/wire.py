@@ -243,9 +243,10 @@ def decode_arrays(message: Task | Result, body: Body) -> Arrays:
     if message.parts is UNSET:
         return {MODEL: decode_array(message.dtype, body)}
     check_parts(message.parts, len(body))
+    data = body.data if isinstance(body, np.ndarray) else memoryview(body)
     arrays, offset = {}, 0
     for part in message.parts:
-        arrays[part.name] = decode_part(part, memoryview(body)[offset : offset + part.nbytes])
+        arrays[part.name] = decode_part(part, data[offset : offset + part.nbytes])
         offset += part.nbytes
     return arrays
 

@@ -1,7 +1,7 @@
-"""The file beside a run's own in which large arrays lie while it is being written: `RUN.sqlite-arrays`.
+"""A file beside a run's own in which large arrays lie while it is being written: `RUN.sqlite-arrays`, say.
 
-SQLite would write each of them twice, to its log and then to its file, in pages of 4 KiB. Here an array is written once,
-to a place that nothing refers to. It counts from the moment that a row of the run's file says where it is, which is
+SQLite would write each of them twice, to its log and then to its file, in pages of 4 KiB. Here an array is written
+once, to a place that nothing refers to. It counts from the moment that a row of the run's file says where it is, which is
 written in a transaction; until then, and when the row is deleted, the place is free. So whatever kills the process,
 every row refers to bytes that are all there.
 """
@@ -18,19 +18,24 @@ import numpy as np
 
 from asyncfed.core.errors import JournalError
 
-SUFFIX = "-arrays"
 ALIGNMENT = 4096
 LONGEST_WRITE = 2**30
 """Bytes: systems write a little less than 2 GiB at a time at most."""
 
 
 class ArrayFile:
-    """Places in a file. `used` are those that rows refer to, as (place, length); the rest of the file is free."""
+    """Places in a file. Some are used, because rows refer to them; the rest of the file is free.
 
-    def __init__(self, run: Path) -> None:
-        self.path = run.with_name(run.name + SUFFIX)
+    Args:
+        run: the run's own file.
+        name: what the name of this one ends in, after a hyphen.
+    """
+
+    def __init__(self, run: Path, name: str) -> None:
+        self.path = run.with_name(f"{run.name}-{name}")
         self._run = run
         self._file: int | None = None
+        self._unsynced = False
         self._used: dict[int, int] = {}
 
     def set_used(self, used: Iterable[tuple[int, int]]) -> None:
@@ -51,7 +56,7 @@ class ArrayFile:
             done = 0
             while done < len(data):
                 done += os.pwrite(self._file, data[done : done + LONGEST_WRITE], place + done)
-        self._used[place] = len(data)
+        self._used[place], self._unsynced = len(data), True
         return place
 
     def _find_place(self, length: int) -> int:
@@ -63,23 +68,23 @@ class ArrayFile:
             end = -(-(place + used) // ALIGNMENT) * ALIGNMENT
         return end
 
-    def release(self, places: Iterable[int]) -> None:
-        """Nothing refers to these any more, and that is on disk."""
-        for place in places:
-            self._used.pop(place, None)
+    def release(self, place: int) -> None:
+        """Nothing refers to this any more, and that is on disk."""
+        self._used.pop(place, None)
 
     def sync(self) -> None:
         """Wait until the disk has what was written."""
-        if self._file is not None:
+        if self._file is not None and self._unsynced:
+            self._unsynced = False
             with self._explain_errors():
                 getattr(os, "fdatasync", os.fsync)(self._file)
 
     def read(self, place: int, array: np.ndarray) -> None:
-        """Fill an array with what is there. Raises ValueError if the file ends before."""
+        """Fill an array of bytes with what is there. Raises ValueError if the file ends before."""
         try:
             with self.path.open("rb", buffering=0) as file:
                 file.seek(place)
-                view, done = memoryview(array).cast("B"), 0
+                view, done = array.data, 0
                 while done < len(view):
                     got = file.readinto(view[done:])
                     if not got:
@@ -98,6 +103,7 @@ class ArrayFile:
         self.path.unlink(missing_ok=True)
 
     def close(self) -> None:
+        """Close it; writing opens it again."""
         if self._file is not None:
             os.close(self._file)
             self._file = None

@@ -1,9 +1,11 @@
 """Large arrays of a run: those of its checkpoint, and what clients sent since. Each distinct one is stored once.
 
-A row of `arrays` says what an array is and where: at a `place` of the file beside the run's own (`array_file.py`), or, if
-that is null, in rows of `chunks`, which are far below the length that SQLite can hold. The former is for a run that is being
-written, the latter for one that is over, and for those that must be one file: in memory, or private. All rows are written in
-the journal's transactions. An array that a checkpoint shares with the one before is not written again.
+A row of `arrays` says what an array is and where: at a `place` of a `file` beside the run's own (`array_file.py`), or,
+if these are null, in rows of `chunks`, which are far below the length that SQLite can hold. The former is for a run that
+is being written, the latter for one that is over, and for those that must be one file: in memory, or private. All rows are
+written in the journal's transactions. An array that a checkpoint shares with the one before is not written again.
+
+There are two files because only checkpoints wait for the disk: what was sent is mostly gone before it gets there.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Mapping
+from math import prod
 from pathlib import Path
 from typing import Any, TypeAlias
 from weakref import ref
@@ -35,6 +38,9 @@ ALONE = -1
 READ_ATTEMPTS = 5
 """A reader may find that the writer has written another checkpoint meanwhile."""
 
+ARRAYS, SENT = "arrays", "sent"
+"""The files beside the run's own: those of the checkpoint, and what clients sent since."""
+
 PAYLOAD, MESSAGE = "payload", "message"
 
 Dump: TypeAlias = Mapping[str, np.ndarray | list[np.ndarray]]
@@ -47,46 +53,45 @@ class ArrayStore:
     def __init__(self, connection: sqlite3.Connection, path: Path | None) -> None:
         self._connection = connection
         self._path = path
-        self._file = None if path is None else ArrayFile(path)
-        self._use_file = path is not None
+        self._files = {} if path is None else {name: ArrayFile(path, name) for name in (ARRAYS, SENT)}
+        self._use_files = path is not None
         self._next_id: int | None = None
         self._stored: dict[int, tuple[ref[np.ndarray], int]] = {}  # by identity: frozen arrays and their numbers
-        self._released: list[int] = []
-        self._unsynced = False
-        self._delete_file = False
+        self._released: list[tuple[str, int]] = []
+        self._delete_files = False
         self._has_tables: bool | None = None
 
     def stay_in_tables(self) -> None:
-        """From now on nothing is written to the file beside the run's own."""
-        self._use_file = False
+        """From now on nothing is written to the files beside the run's own."""
+        self._use_files = False
 
-    def touches_file(self, arrays: Dump) -> bool:
-        """Whether storing these writes to the file beside the run's own, or frees places in it."""
-        if not self._use_file or self._file is None:
+    def touches_files(self, arrays: Dump) -> bool:
+        """Whether storing these writes to a file beside the run's own, or frees places in one."""
+        if not self._use_files:
             return False
         large = any((a[0] if isinstance(a, list) else a).nbytes >= LARGE for a in arrays.values())
-        return large or self._file.in_use
+        return large or any(file.in_use for file in self._files.values())
 
     # ---- writing, always within a transaction ----------------------------------------------------------------------
 
     def keep_sent(self, ticket: int, kind: str, sent: np.ndarray) -> bool:
-        """Store what came with a ticket until the next checkpoint. False if it is small, or may not lie in the file."""
-        if sent.nbytes < LARGE or not self._use_file:
+        """Store what came with a ticket until the next checkpoint. False if it is small, or may not lie in a file."""
+        if sent.nbytes < LARGE or not self._use_files:
             return False
-        number = self._add(sent, frozen=True)
+        number = self._write(sent, SENT)
         self._connection.execute("INSERT INTO sent_arrays VALUES (?, ?, ?)", (ticket, kind, number))
         return True
 
     def store(self, arrays: Dump, *, in_tables: bool = False) -> dict[str, np.ndarray]:
         """Put a checkpoint's large arrays in place of the last one's. Answers with the small ones, still to be stored.
 
-        What was sent before is dropped. With `in_tables` nothing is left in the file beside the run's own.
+        What was sent before is dropped. With `in_tables` nothing is left in the files beside the run's own.
         """
         small: dict[str, np.ndarray] = {}
         rows: list[tuple[str, int, int]] = []
         self._start()
-        if in_tables and self._use_file:
-            self._use_file, self._stored, self._delete_file = False, {}, True
+        if in_tables and self._use_files:
+            self._use_files, self._stored, self._delete_files = False, {}, True
         for name, array in arrays.items():
             if isinstance(array, list) and array[0].nbytes < LARGE:
                 array = np.stack(array)
@@ -102,64 +107,72 @@ class ArrayStore:
             execute("DELETE FROM sent_arrays")
             self._connection.executemany("INSERT INTO checkpoint_arrays VALUES (?, ?, ?)", rows)
             unused = "NOT IN (SELECT array FROM checkpoint_arrays)"
-            self._released = [place for (place,) in execute(f"SELECT place FROM arrays WHERE id {unused}")]
+            freed = f"SELECT file, place FROM arrays WHERE file IS NOT NULL AND id {unused}"
+            self._released = execute(freed).fetchall()
             execute(f"DELETE FROM chunks WHERE array {unused}")
             execute(f"DELETE FROM arrays WHERE id {unused}")
         kept = {number for _, _, number in rows}
         self._stored = {i: (r, number) for i, (r, number) in self._stored.items() if number in kept and r() is not None}
         return small
 
-    def sync(self) -> None:
-        """Wait until the disk has what the file beside the run's own was given."""
-        if self._unsynced and self._file is not None:
-            self._file.sync()
-        self._unsynced = False
+    def sync(self, *, sent: bool) -> None:
+        """Wait until the disk has the arrays of the checkpoint, and with `sent` what was sent since."""
+        for name, file in self._files.items():
+            if sent or name != SENT:
+                file.sync()
 
     def committed(self) -> None:
         """The transaction is done: places that it freed may be used."""
-        if self._file is not None:
-            if self._delete_file:
-                self._file.delete()
-            self._file.release(place for place in self._released if place is not None)
-        self._released, self._delete_file = [], False
+        for name, place in self._released:
+            self._files[name].release(place)
+        if self._delete_files:
+            for file in self._files.values():
+                file.delete()
+        self._released, self._delete_files = [], False
 
     def rolled_back(self) -> None:
         """The transaction was undone: the tables know what is stored."""
-        self._next_id, self._stored, self._released, self._unsynced = None, {}, [], False
-        self._use_file, self._delete_file = self._use_file or self._delete_file, False
+        self._next_id, self._stored, self._released = None, {}, []
+        self._use_files, self._delete_files = self._use_files or self._delete_files, False
 
     def close(self) -> None:
-        if self._file is not None:
-            self._file.close()
+        """Close the files."""
+        for file in self._files.values():
+            file.close()
 
     def _start(self) -> None:
         """Before anything is written: learn from the tables which numbers and places are taken."""
         if self._next_id is None:
             (last,) = self._connection.execute("SELECT max(id) FROM arrays").fetchone()
             self._next_id = 0 if last is None else last + 1
-            if self._file is not None:
-                query = "SELECT place, bytes FROM arrays WHERE place IS NOT NULL"
-                self._file.set_used(self._connection.execute(query))
+            for name, file in self._files.items():
+                query = "SELECT place, bytes FROM arrays WHERE file = ?"
+                file.set_used(self._connection.execute(query, (name,)))
 
     def _add(self, array: np.ndarray, *, frozen: bool) -> int:
-        """The number of an array, which is written unless it is stored already."""
+        """The number of an array of the checkpoint, which is written unless it is stored already."""
         known = self._stored.get(id(array))
         if known is not None and known[0]() is array:
             return known[1]
+        number = self._write(array, ARRAYS)
+        if frozen:
+            self._stored[id(array)] = (ref(array), number)
+        return number
+
+    def _write(self, array: np.ndarray, file: str) -> int:
+        """Write an array to this file, or to rows; its number."""
         self._start()
         assert self._next_id is not None
         number, self._next_id = self._next_id, self._next_id + 1
         data = np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
-        place = None
-        if self._use_file and self._file is not None:
-            place, self._unsynced = self._file.write(data), True
+        where: tuple[str | None, int | None] = (None, None)
+        if self._use_files:
+            where = (file, self._files[file].write(data))
         else:
             parts = [(number, part, data[at : at + CHUNK]) for part, at in enumerate(range(0, len(data), CHUNK))]
             self._connection.executemany("INSERT INTO chunks VALUES (?, ?, ?)", parts)
-        row = (number, array.dtype.str, json.dumps(array.shape), len(data), page_sum(data), place)
-        self._connection.execute("INSERT INTO arrays VALUES (?, ?, ?, ?, ?, ?)", row)
-        if frozen:
-            self._stored[id(array)] = (ref(array), number)
+        row = (number, array.dtype.str, json.dumps(array.shape), len(data), page_sum(data), *where)
+        self._connection.execute("INSERT INTO arrays VALUES (?, ?, ?, ?, ?, ?, ?)", row)
         return number
 
     # ---- reading -------------------------------------------------------------------------------------------------
@@ -203,30 +216,31 @@ class ArrayStore:
         return found
 
     def _read(self, number: int) -> np.ndarray:
-        query = "SELECT dtype, shape, bytes, sum, place FROM arrays WHERE id = ?"
+        query = "SELECT dtype, shape, bytes, sum, file, place FROM arrays WHERE id = ?"
         row = self._connection.execute(query, (number,)).fetchone()
         if row is None:
             raise ValueError(f"array {number} is missing")
-        dtype, shape, length, expected, place = np.dtype(row[0]), tuple(json.loads(row[1])), *row[2:]
-        if dtype.hasobject or dtype.itemsize * int(np.prod(shape, dtype=np.int64)) != length:
+        length, expected, file, place = row[2:]
+        dtype, shape = np.dtype(row[0]), tuple(json.loads(row[1]))
+        if dtype.hasobject or dtype.itemsize * prod(shape) != length:
             raise ValueError(f"array {number} cannot have the shape {shape}")
         array = np.empty(length, np.uint8)
-        if place is not None:
-            if self._file is None:
-                raise ValueError("an array lies in a file that there is not")
-            self._file.read(place, array)
+        if file is None:
+            self._read_chunks(number, array)
         else:
-            at = 0
-            for (chunk,) in self._connection.execute("SELECT bytes FROM chunks WHERE array = ? ORDER BY part", (number,)):
-                if at + len(chunk) > length:
-                    raise ValueError(f"array {number} is longer than it should be")
-                array[at : at + len(chunk)] = np.frombuffer(chunk, np.uint8)
-                at += len(chunk)
-            if at != length:
-                raise ValueError(f"array {number} is not all there")
+            self._files[file].read(place, array)
         if page_sum(array.data) != expected:
             raise ValueError(f"array {number} does not agree with its check sum")
-        return array.view(dtype).reshape(shape)
+        shaped: np.ndarray = array.view(dtype).reshape(shape)
+        return shaped
+
+    def _read_chunks(self, number: int, array: np.ndarray) -> None:
+        filled, query = 0, "SELECT bytes FROM chunks WHERE array = ? ORDER BY part"
+        for (chunk,) in self._connection.execute(query, (number,)):
+            array[filled : filled + len(chunk)] = np.frombuffer(chunk, np.uint8)
+            filled += len(chunk)
+        if filled != len(array):
+            raise ValueError(f"array {number} is not all there")
 
     def _tables_exist(self) -> bool:
         """Files of earlier versions have none."""

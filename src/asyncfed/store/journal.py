@@ -133,10 +133,10 @@ class Journal:
     ) -> None:
         """Write all waiting rows, a checkpoint if given, and header values, in one transaction.
 
-        With `in_one_file` the checkpoint leaves nothing in the file of large arrays beside the run's own.
+        With `in_one_file` the checkpoint leaves nothing in the files of large arrays beside the run's own.
         """
         packed = pack_rows(self.events)
-        frees_places = arrays is not None and self._arrays.touches_file(arrays)
+        frees_places = arrays is not None and self._arrays.touches_files(arrays)
         with explain_errors(self.path):
             if frees_places:  # they are used again: the disk must not go back to what was there before
                 self._connection.execute("PRAGMA synchronous = FULL")
@@ -145,7 +145,7 @@ class Journal:
                 self._check_end()
                 self._insert(packed, state, arrays, header, in_one_file)
                 if frees_places or self._power_safe:
-                    self._arrays.sync()
+                    self._arrays.sync(sent=self._power_safe)
                 self._connection.execute("COMMIT")
             except BaseException:
                 if self._connection.in_transaction:
@@ -186,8 +186,7 @@ class Journal:
         write("INSERT INTO released VALUES (?, ?, ?)", [(ticket, crc32(m), m) for ticket, m in packed_messages])
         if state is None or arrays is None:
             small = [(t, payload) for t, payload in self.payloads if not self._arrays.keep_sent(t, PAYLOAD, payload)]
-            rows = [(ticket, crc32(payload.data), payload.data) for ticket, payload in small]
-            write("INSERT INTO payloads VALUES (?, ?, ?)", rows)
+            write("INSERT INTO payloads VALUES (?, ?, ?)", [(t, crc32(p.data), p.data) for t, p in small])
             packed_messages = [(ticket, pack_arrays(message)) for ticket, message in self.messages]
             rows = [
                 (ticket, crc32(m), m)

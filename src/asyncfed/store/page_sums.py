@@ -1,8 +1,8 @@
 """A check sum of large arrays that costs no more than reading them: CRC-32 takes as long as eight copies.
 
-Pages of 4,096 bytes are added up as 64-bit words, and the sums of the pages are weighted by powers of an odd number, all
-modulo 2**64. A word that is not what it was changes the sum, and so does a page that is lost, old or in another's
-place, which is how files are damaged when the power fails. Words that only change places within a page are not noticed.
+Pages of 4,096 bytes are added up as 64-bit words, and the sums of the pages are weighted by powers of an odd number,
+all modulo 2**64. A word that is not what it was changes the sum, and so does a page that is lost, old or in another's
+place, which is how files are damaged when the power fails. Words that change places within a page are not noticed.
 """
 
 from __future__ import annotations

@@ -71,7 +71,8 @@ CREATE TABLE checkpoints (seq INTEGER PRIMARY KEY, state TEXT NOT NULL, state_cr
 CREATE TABLE payloads (ticket INTEGER PRIMARY KEY, crc INTEGER NOT NULL, bytes BLOB NOT NULL);
 CREATE TABLE released (ticket INTEGER PRIMARY KEY, crc INTEGER NOT NULL, bytes BLOB NOT NULL);
 CREATE TABLE messages (ticket INTEGER PRIMARY KEY, crc INTEGER NOT NULL, bytes BLOB NOT NULL);
-CREATE TABLE arrays (id INTEGER PRIMARY KEY, dtype TEXT, shape TEXT, bytes INTEGER, sum INTEGER, place INTEGER);
+CREATE TABLE arrays
+    (id INTEGER PRIMARY KEY, dtype TEXT, shape TEXT, bytes INTEGER, sum INTEGER, file TEXT, place INTEGER);
 CREATE TABLE chunks (array INTEGER, part INTEGER, bytes BLOB NOT NULL, PRIMARY KEY (array, part));
 CREATE TABLE checkpoint_arrays (name TEXT, position INTEGER, array INTEGER NOT NULL, PRIMARY KEY (name, position));
 CREATE TABLE sent_arrays (ticket INTEGER PRIMARY KEY, kind TEXT NOT NULL, array INTEGER NOT NULL);

@@ -140,7 +140,7 @@ class Inbox:
         else:
             assert isinstance(message, Task)
             array = empty(body, np.dtype(np.uint8))
-            if not _read_into(self._connection, memoryview(array)):
+            if not _read_into(self._connection, array.data):
                 return False
             self._tasks.append((message, decode_arrays(message, array)))
         return True

@@ -92,7 +92,7 @@ class Connection(asyncio.BufferedProtocol):
     def get_buffer(self, sizehint: int) -> memoryview:
         """Where the next bytes belong: into a body that has begun, or else to the beginning of a message."""
         if self._message is not None:
-            return memoryview(self._body)[self._body_filled :]
+            return self._body.data[self._body_filled :]
         return memoryview(self._beginning)[self._filled :]
 
     def buffer_updated(self, nbytes: int) -> None:
@@ -123,7 +123,7 @@ class Connection(asyncio.BufferedProtocol):
             message = decode_header(bytes(arrived[at - header : at]))
             body = empty(length, np.dtype(np.uint8))
             there = min(length, len(arrived) - at)
-            memoryview(body)[:there] = arrived[at : at + there]
+            body.data[:there] = arrived[at : at + there]
             at += there
             if there == length:
                 self._deliver(message, body)

@@ -164,9 +164,7 @@ class ServerLoop:
 
     # ---- messages --------------------------------------------------------------------------------------------
 
-    async def _read_messages(
-        self, client: ClientProcess, process: BaseProcess | None, connection: Connection
-    ) -> None:
+    async def _read_messages(self, client: ClientProcess, process: BaseProcess | None, connection: Connection) -> None:
         """Read what one process sends until its connection ends. By then another may have taken its place."""
         try:
             while True:

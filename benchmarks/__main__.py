@@ -12,7 +12,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import codecs, kernel, live, million, robust, simulator, table, w1, w2, w3
+from benchmarks import codecs, kernel, large_live, live, million, robust, simulator, table, w1, w2, w3
 from benchmarks.measure import machine
 from benchmarks.outcome import Outcome
 
@@ -25,6 +25,7 @@ QUICK: dict[str, dict[str, Any]] = {
     "w2": {"updates": 10_000, "repeats": 2},
     "w3": {"updates": 500, "torch_updates": 200, "repeats": 3},
     "live": {"updates": 2_000, "repeats": 1},
+    "large_live": {"updates": 400, "repeats": 1},
     "million": {"sizes": (1_000, 1_000_000), "updates": 20_000, "repeats": 1},
     "robust": {"repeats": 3},
     "codecs": {"repeats": 3},
@@ -39,6 +40,7 @@ BENCHMARKS: dict[str, Callable[..., Outcome]] = {
     "w2": w2.measure,
     "w3": w3.measure,
     "live": live.measure,
+    "large_live": large_live.measure,
     "million": million.measure,
     "robust": robust.measure,
     "codecs": codecs.measure,

@@ -67,8 +67,8 @@ class CheckpointPolicy(Config):
     Args:
         seconds: So many seconds after the last one; 0 or more.
         payload_bytes: Or when so many bytes of results were accepted since; 0 or more.
-        small_bytes: A checkpoint of more bytes than this waits until `times_its_size` was accepted, and no longer, so that
-            large models are not written over and over; 0 or more.
+        small_bytes: A checkpoint of more bytes than this is written when `times_its_size` was accepted, and not before,
+            so that large models are not written over and over; 0 or more.
         times_its_size: So many times what the last checkpoint wrote; 0 or more. With 4, checkpoints add a quarter to
             what is written for each byte that clients send.
     """

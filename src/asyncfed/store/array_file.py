@@ -1,8 +1,8 @@
 """A file beside a run's own in which large arrays lie while it is being written: `RUN.sqlite-arrays`, say.
 
 SQLite would write each of them twice, to its log and then to its file, in pages of 4 KiB. Here an array is written
-once, to a place that nothing refers to. It counts from the moment that a row of the run's file says where it is, which is
-written in a transaction; until then, and when the row is deleted, the place is free. So whatever kills the process,
+once, to a place that nothing refers to. It counts from the moment that a row of the run's file says where it is, which
+is written in a transaction; until then, and when the row is deleted, the place is free. So whatever kills the process,
 every row refers to bytes that are all there.
 """
 

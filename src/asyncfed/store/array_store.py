@@ -1,9 +1,9 @@
 """Large arrays of a run: those of its checkpoint, and what clients sent since. Each distinct one is stored once.
 
-A row of `arrays` says what an array is and where: at a `place` of a `file` beside the run's own (`array_file.py`), or,
-if these are null, in rows of `chunks`, which are far below the length that SQLite can hold. The former is for a run that
-is being written, the latter for one that is over, and for those that must be one file: in memory, or private. All rows are
-written in the journal's transactions. An array that a checkpoint shares with the one before is not written again.
+A row of `arrays` says what an array is and where: at a `place` of a `file` beside the run's own (`array_file.py`), or
+in rows of `chunks`, which are far below the length that SQLite can hold. The former is for a run that is being written,
+the latter for one that is over, and for those that must be one file: in memory, or private. All rows are written in the
+journal's transactions. An array that a checkpoint shares with the one before is not written again.
 
 There are two files because only checkpoints wait for the disk: what was sent is mostly gone before it gets there.
 """

@@ -158,8 +158,8 @@ def parts_ms(params: int) -> dict[str, float]:
     import socket
 
     from asyncfed.kernels.merging import mix
-    from asyncfed.live.checks import change_norm
     from asyncfed.store.page_sums import page_sum
+    from asyncfed.uplinks.norms import change_norm
 
     first, second, third = (np.full(params, value, np.float32) for value in (1.0, 2.0, 3.0))
     ours, theirs = socket.socketpair()

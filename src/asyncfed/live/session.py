@@ -47,7 +47,7 @@ from asyncfed.engine.execution_setup import set_up
 from asyncfed.engine.plan import Checkpoint, Plan, most_drops
 from asyncfed.engine.progress import RunState
 from asyncfed.engine.replay import repeat_costs, repeat_input, with_decisions
-from asyncfed.live.checks import Limits, change_norm, find_fault, find_fault_in_change, max_message_bytes, read_model
+from asyncfed.live.checks import Limits, find_fault, find_fault_in_change, max_message_bytes, read_model
 from asyncfed.live.machine_entropy import draw_noise_key
 from asyncfed.live.ticket_records import TicketRecords
 from asyncfed.live.wire import CORRECTION, DIFFERENCE, MODEL, Arrays, Parts, Result, Task, describe_parts, dtype_name
@@ -59,6 +59,7 @@ from asyncfed.store.loss_reasons import MODEL_LOST, OVER, REPLY_REFUSED, SERVER_
 from asyncfed.store.schema import LEAVE, LOST, REFUSED, REPORT, SKIPPED, WAKE
 from asyncfed.uplinks.chain import declared_size, message_size
 from asyncfed.uplinks.noise import draws_noise
+from asyncfed.uplinks.norms import change_norm
 
 
 class CheckpointPolicy(Config):

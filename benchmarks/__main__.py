@@ -12,7 +12,21 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import codecs, kernel, limit, live, million, robust, simulator, sparse, table, w1, w2, w3
+from benchmarks import (
+    codecs,
+    kernel,
+    large_live,
+    limit,
+    live,
+    million,
+    robust,
+    simulator,
+    sparse,
+    table,
+    w1,
+    w2,
+    w3,
+)
 from benchmarks.measure import machine
 from benchmarks.outcome import Outcome
 
@@ -26,6 +40,7 @@ QUICK: dict[str, dict[str, Any]] = {
     "w3": {"updates": 500, "torch_updates": 200, "repeats": 3},
     "limit": {"w1_rounds": 400, "w2_updates": 40_000, "repeats": 3},
     "live": {"updates": 2_000, "repeats": 1},
+    "large_live": {"updates": 400, "repeats": 1},
     "million": {"sizes": (1_000, 1_000_000), "updates": 20_000, "repeats": 1},
     "robust": {"repeats": 3},
     "codecs": {"repeats": 3},
@@ -42,6 +57,7 @@ BENCHMARKS: dict[str, Callable[..., Outcome]] = {
     "w3": w3.measure,
     "limit": limit.measure,
     "live": live.measure,
+    "large_live": large_live.measure,
     "million": million.measure,
     "robust": robust.measure,
     "codecs": codecs.measure,

@@ -21,6 +21,7 @@ from benchmarks import __main__ as table
 from benchmarks import (
     codecs,
     kernel,
+    large_live,
     limit,
     live,
     measure,
@@ -131,6 +132,17 @@ def test_table():
     outcome = large_table.measure(rows=500, repeats=1)
     assert_fills_the_table(outcome)
     assert outcome.numbers["start"]["bar_after_seconds"] < outcome.numbers["start"]["wall_seconds"]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/io").exists(), reason="the system does not count what is written")
+def test_large_live():
+    outcome = large_live.measure(params=100_000, clients=2, updates=40, repeats=1)
+    assert_fills_the_table(outcome)
+    for [run] in outcome.numbers["runs"].values():
+        assert run["updates"] >= 25
+        assert 1.0 <= run["written"] < 3.0
+        assert run["cpu_ms"] > 0
 
 
 def test_live():

@@ -69,3 +69,33 @@ def test_single_precision(pair):
     merging.mix(params, 0.5, payload, 0.5, merged)
     reference.mix(params, 0.5, payload, 0.5, twin)
     assert merged == pytest.approx(twin)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("size", [1, 7, 1000])
+def test_in_place_comes_to_the_same_bits(dtype, size):
+    params, model, start = np.random.default_rng(size).normal(size=(3, size)).astype(dtype)
+    merged = np.empty_like(params)
+    for name, arguments in (("mix", (0.9, model, 0.1)), ("add_step", (model, start, 0.3))):
+        getattr(merging, name)(params, *arguments, merged)
+        changed, twin = params.copy(), params.copy()
+        getattr(merging, f"{name}_into")(changed, *arguments)
+        getattr(reference, f"{name}_into")(twin, *arguments)
+        assert changed.tobytes() == merged.tobytes()
+        assert np.array_equal(twin, changed) if dtype == np.float64 else np.allclose(twin, changed, atol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("size", [0, 1, 255, 256, 257, 5000])
+def test_square_distance(dtype, size):
+    one, other = np.random.default_rng(size).normal(size=(2, size)).astype(dtype)
+    assert merging.square_distance(one, other) == reference.square_distance(one, other)
+    assert merging.square_distance(one, other) == pytest.approx(((one.astype(float) - other) ** 2).sum())
+
+
+def test_the_square_distance_of_what_is_not_finite_is_not_finite():
+    one = np.ones(300, np.float32)
+    for wrong in (np.nan, np.inf, 3e38):
+        other = one.copy()
+        other[299] = wrong
+        assert not np.isfinite(merging.square_distance(one, other)) or wrong == 3e38

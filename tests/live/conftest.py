@@ -1,6 +1,7 @@
 """A live run without processes: clients are trained here, in whatever order and at whatever time a test asks for."""
 
 import itertools
+import os
 import sys
 from pathlib import Path
 
@@ -31,7 +32,7 @@ class Harness:
     All that is sent goes through the wire format; `bytes_down` and `bytes_up` count the bodies.
     """
 
-    names = map(str, itertools.count())
+    names = (os.urandom(8).hex() for _ in itertools.count())  # not twice, also if a process is forked
 
     def __init__(self, experiment, path, limits=None, checkpoints=None):
         self.problem = experiment.problem()

@@ -126,7 +126,7 @@ def test_payloads_are_kept_from_checkpoint_to_checkpoint(live_run):
         live.commit()
         kept.append(len(live.journal.columns("payloads")["ticket"]))
     assert kept == [1, 2, 0, 1, 2]
-    large = live_run(checkpoints=CheckpointPolicy(seconds=0.0, small_bytes=0))
+    large = live_run(checkpoints=CheckpointPolicy(seconds=0.0, small_bytes=0, times_its_size=0.25))
     large.commit()
     kept = []
     for _ in range(6):

@@ -1,16 +1,21 @@
 """Merging one update into the model: a few numbers per parameter, done in one call instead of several.
 
 For the small models of a large simulation, the calls of array arithmetic cost more than the arithmetic. The result goes
-into `merged`, which the caller makes: handing a new array back takes longer.
+into `merged`, which the caller makes: handing a new array back takes longer. `merged` may not be `params`: compiled for
+two arrays, a loop over one is slow. `mix_into` and `add_step_into` are for that, and come to the same bits.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from asyncfed.kernels.compiled import compiled
+
+LANES = 256
+"""Sums that `square_distance` keeps side by side: enough for any processor's vectors, and always the same."""
 
 Array = NDArray[Any]
 
@@ -27,6 +32,20 @@ def add_step(params: Array, model: Array, start: Array, weight: float, merged: A
     """`merged = params + weight * (model - start)`."""
     for j in range(params.size):
         merged[j] = params[j] + weight * (model[j] - start[j])
+
+
+@compiled
+def mix_into(params: Array, keep: float, payload: Array, weight: float) -> None:
+    """`params = keep * params + weight * payload`, in place."""
+    for j in range(params.size):
+        params[j] = keep * params[j] + weight * payload[j]
+
+
+@compiled
+def add_step_into(params: Array, model: Array, start: Array, weight: float) -> None:
+    """`params = params + weight * (model - start)`, in place."""
+    for j in range(params.size):
+        params[j] = params[j] + weight * (model[j] - start[j])
 
 
 @compiled
@@ -49,3 +68,21 @@ def subtract(model: Array, origin: Array, change: Array) -> bool:
         change[j] = difference
         endless |= 0 if difference - difference == 0.0 else 1
     return endless == 0
+
+
+@compiled
+def square_distance(one: Array, other: Array) -> float:
+    """`|one - other|²` in double precision. Every 256th entry is added to the same sum; the sums are added in order."""
+    sums = np.zeros(LANES)
+    whole = one.size // LANES * LANES
+    for first in range(0, whole, LANES):
+        for lane in range(LANES):
+            difference = np.float64(one[first + lane]) - np.float64(other[first + lane])
+            sums[lane] += difference * difference
+    for j in range(whole, one.size):
+        difference = np.float64(one[j]) - np.float64(other[j])
+        sums[j - whole] += difference * difference
+    total = 0.0
+    for lane in range(LANES):
+        total += sums[lane]
+    return total

@@ -278,6 +278,16 @@ def add_step(params: Array, model: Array, start: Array, weight: float, merged: A
     merged[:] = params + (model - start) * weight
 
 
+def mix_into(params: Array, keep: float, payload: Array, weight: float) -> None:
+    """The twin of `merging.mix_into`."""
+    mix(params, keep, payload, weight, params)
+
+
+def add_step_into(params: Array, model: Array, start: Array, weight: float) -> None:
+    """The twin of `merging.add_step_into`."""
+    add_step(params, model, start, weight, params)
+
+
 def move_slot(
     params: Array, slots: Array, row: int, payload: Array, weight: float, scale: float, merged: Array
 ) -> None:
@@ -291,3 +301,13 @@ def subtract(model: Array, origin: Array, change: Array) -> bool:
     """The twin of `merging.subtract`."""
     change[:] = model - origin
     return bool(np.isfinite(change).all())
+
+
+def square_distance(one: Array, other: Array) -> float:
+    """The twin of `merging.square_distance`."""
+    difference = one.astype(np.float64) - other
+    sums = np.zeros(256)
+    for first in range(0, difference.size, 256):
+        part = difference[first : first + 256]
+        sums[: part.size] += part * part
+    return float(sum(sums.tolist()))

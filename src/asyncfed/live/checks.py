@@ -20,6 +20,7 @@ from asyncfed.core.types import Dispatch, Work
 from asyncfed.live.wire import MODEL, Arrays, Result
 from asyncfed.problems.client_measurements import MEASUREMENTS, asks_for_measurements
 from asyncfed.uplinks.chain import declared_size, decode_message, message_size
+from asyncfed.uplinks.norms import change_norm
 
 CLOCK_TOLERANCE = 0.05
 """Two clocks may disagree by so many seconds, and by so large a share, about how long a task took."""
@@ -198,12 +199,6 @@ def find_fault_in_change(model: np.ndarray, start: np.ndarray, norms: RecentNorm
         return f"the norm of its change is {norm:.3g}; at most {norms.limit():.3g} is accepted"
     norms.add(norm)
     return None
-
-
-def change_norm(trained: np.ndarray, start: np.ndarray) -> float:
-    """|trained − start|, in double precision."""
-    change = trained.astype(np.float64) - start
-    return float(np.sqrt(change.dot(change)))
 
 
 def _check_shape(params: object, start: np.ndarray) -> np.ndarray:

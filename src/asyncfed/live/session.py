@@ -47,7 +47,7 @@ from asyncfed.engine.execution_setup import set_up
 from asyncfed.engine.plan import Checkpoint, Plan, most_drops
 from asyncfed.engine.progress import RunState
 from asyncfed.engine.replay import repeat_costs, repeat_input, with_decisions
-from asyncfed.live.checks import Limits, change_norm, find_fault, find_fault_in_change, max_message_bytes, read_model
+from asyncfed.live.checks import Limits, find_fault, find_fault_in_change, max_message_bytes, read_model
 from asyncfed.live.machine_entropy import draw_noise_key
 from asyncfed.live.ticket_records import TicketRecords
 from asyncfed.live.wire import CORRECTION, DIFFERENCE, MODEL, Arrays, Parts, Result, Task, describe_parts, dtype_name
@@ -59,6 +59,7 @@ from asyncfed.store.loss_reasons import MODEL_LOST, OVER, REPLY_REFUSED, SERVER_
 from asyncfed.store.schema import LEAVE, LOST, REFUSED, REPORT, SKIPPED, WAKE
 from asyncfed.uplinks.chain import declared_size, message_size
 from asyncfed.uplinks.noise import draws_noise
+from asyncfed.uplinks.norms import change_norm
 
 
 class CheckpointPolicy(Config):
@@ -67,13 +68,16 @@ class CheckpointPolicy(Config):
     Args:
         seconds: So many seconds after the last one; 0 or more.
         payload_bytes: Or when so many bytes of results were accepted since; 0 or more.
-        small_bytes: A checkpoint of more bytes than this waits until a quarter of its size was accepted, so that large
-            models are not written over and over; 0 or more.
+        small_bytes: A checkpoint of more bytes than this is written when `times_its_size` was accepted, and not before,
+            so that large models are not written over and over; 0 or more.
+        times_its_size: So many times what the last checkpoint wrote; 0 or more. With 4, checkpoints add a quarter to
+            what is written for each byte that clients send.
     """
 
     seconds: float = 2.0
     payload_bytes: int = 256 * 2**20
     small_bytes: int = 2**20
+    times_its_size: float = 4.0
 
 
 class Accepted(Record):
@@ -206,6 +210,7 @@ class LiveSession:
             self.finished = state["finished"]
             self._records.restore(state["live"])
             self._timers = [(due, number) for due, number in state.get("timers", ())]
+        self._journal.forget_incomplete(state["seq"], state["now"])
         self._redo_since(state["seq"])
         self._unsent.clear()
         self._cancelled.clear()
@@ -461,9 +466,11 @@ class LiveSession:
         return self._execution.first_model(client)
 
     def _checkpoint_due(self, since_last: float) -> bool:
-        policy, accepted = self._policy, self._payload_bytes
-        worth_it = self._checkpoint_bytes <= policy.small_bytes or 4 * accepted >= self._checkpoint_bytes
-        return (since_last >= policy.seconds and worth_it) or accepted >= policy.payload_bytes
+        policy, accepted, size = self._policy, self._payload_bytes, self._checkpoint_bytes
+        worth_it = size <= policy.small_bytes or accepted >= policy.times_its_size * size
+        return worth_it and (
+            since_last >= policy.seconds or accepted >= policy.payload_bytes or size > policy.small_bytes
+        )
 
     def _must_erase(self) -> bool:
         """In a private run the file holds no update any more when it says that it was merged.
@@ -487,7 +494,11 @@ class LiveSession:
             state["timers"] = self._timers
         arrays = self._execution.dump()
         if self._is_private and self.finished:  # what was never merged will not be: nobody continues from here
-            arrays["trained_tickets"], arrays["trained"] = arrays["trained_tickets"][:0], arrays["trained"][:0]
+            params = self._execution.vectors.params
+            arrays["trained_tickets"], arrays["trained"] = (
+                np.empty(0, np.int64),
+                np.empty((0, params.size), params.dtype),
+            )
         return state, arrays
 
     # ---- inside ----------------------------------------------------------------------------------------------

@@ -49,6 +49,8 @@ ArrayType = Literal["<f4", "<f8"]
 PartType = Literal["<f2", "<f4", "<f8", "|i1", "<i2", "<i4", "<i8", "|u1", "<u2", "<u4", "<u8", "|b1"]
 PART_TYPES: frozenset[str] = frozenset(get_args(PartType))
 Arrays: TypeAlias = dict[str, np.ndarray]
+Body: TypeAlias = bytes | bytearray | np.ndarray
+"""The bytes of a body; an array of them is one of `uint8`."""
 
 
 class Part(Record):
@@ -227,7 +229,7 @@ def decode_header(header: bytes | bytearray) -> Message:
         raise WireError(f"the header is no valid message ({error}).") from error
 
 
-def decode_array(dtype: ArrayType, body: bytes | bytearray) -> np.ndarray:
+def decode_array(dtype: ArrayType, body: Body) -> np.ndarray:
     """The flat array in a body, in this machine's byte order."""
     kind = np.dtype(dtype)
     if len(body) % kind.itemsize:
@@ -236,14 +238,15 @@ def decode_array(dtype: ArrayType, body: bytes | bytearray) -> np.ndarray:
     return array.astype(kind.newbyteorder("="), copy=False)
 
 
-def decode_arrays(message: Task | Result, body: bytes | bytearray) -> Arrays:
-    """The arrays in a body, by name."""
+def decode_arrays(message: Task | Result, body: Body) -> Arrays:
+    """The arrays in a body, by name. They are views of it, and keep it."""
     if message.parts is UNSET:
         return {MODEL: decode_array(message.dtype, body)}
     check_parts(message.parts, len(body))
+    data = body.data if isinstance(body, np.ndarray) else memoryview(body)
     arrays, offset = {}, 0
     for part in message.parts:
-        arrays[part.name] = decode_part(part, memoryview(body)[offset : offset + part.nbytes])
+        arrays[part.name] = decode_part(part, data[offset : offset + part.nbytes])
         offset += part.nbytes
     return arrays
 

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from asyncfed.kernels.recycled_memory import empty_like
 from asyncfed.rules.protocol import Arrays
 
 WIDE = 4096
@@ -127,7 +128,7 @@ class LatestAverage:
             elif memory.shares[row] != share:
                 memory.shares[row] = share
                 anew = True
-            merged = np.empty_like(params)
+            merged = empty_like(params)
             memory.move_slot(params, memory.slots, row, payload, weight, share / total if total else 0.0, merged)
             params = merged
         for client in forget:

@@ -6,11 +6,15 @@ replay and a live engine all use it.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from asyncfed.core.errors import StrategyError, did_you_mean
 from asyncfed.core.record import UNSET
 from asyncfed.core.types import Combine, Dispatch, Merge, Uplink
+from asyncfed.kernels.recycled_memory import LARGE, empty_like, renewed
+from asyncfed.rules.frozen_rows import FrozenRows
 from asyncfed.rules.latest_average import LatestAverage
 from asyncfed.rules.protocol import Arrays, Combiner
 from asyncfed.uplinks.chain import apply_difference, init_mirror, message_size
@@ -32,7 +36,10 @@ COMBINERS: dict[str, Combiner] = {rule.name: rule for rule in [LatestAverage()]}
 
 
 class Vectors:
-    """`params` is never changed in place: whoever holds a version of the model keeps it.
+    """Whoever holds a version of the model, `params`, keeps it: a merge changes it in place only if nobody does.
+
+    That is known from Python's own references (`kernels/recycled_memory.py`), and asked for large models. The array is
+    another one even then, so that a version is the same if, and only if, its array is the same.
 
     `starts`, `trained` and `client_of` are by ticket: the model that it starts from, the model that it arrived at, and
     whose it is. `own` holds each client's own model where the work wants it (`start = "own"`). `memories` is what each
@@ -46,9 +53,9 @@ class Vectors:
     """
 
     def __init__(self, params: np.ndarray) -> None:
-        from asyncfed.kernels.merging import add_step, mix  # compiled loops are loaded by whoever will merge
+        from asyncfed.kernels import merging  # compiled loops are loaded by whoever will merge
 
-        self._add_step, self._mix = add_step, mix
+        self._kernels, self._is_large = merging, params.nbytes >= LARGE
         self.params = params
         self.own: dict[int, np.ndarray] = {}
         self.starts: dict[int, np.ndarray] = {}
@@ -145,20 +152,28 @@ class Vectors:
         if merge.combiner is not None:
             self._combine(merge, merge.combiner)
             return
-        keep = merge.keep
+        keep, kernels = merge.keep, self._kernels
+        own = (
+            renewed(self.params, 1) if self._is_large else None
+        )  # an array that holds the model so far, and that nobody else knows
         for ticket, weight in zip(merge.tickets, merge.weights, strict=True):
             del self.client_of[ticket]
             model, start = self.trained.pop(ticket), self.starts.pop(ticket)
             if self.targets:
                 self._forget_extras(ticket)
-            merged = np.empty_like(self.params)
-            if merge.of == "model":
-                self._mix(self.params, keep, model, weight, merged)
-            elif keep == 1.0:
-                self._add_step(self.params, model, start, weight, merged)
+            adds = merge.of == "delta" and keep == 1.0
+            payload = model if adds or merge.of == "model" else model - start
+            if own is None:
+                own = empty_like(self.params) if self._is_large else np.empty_like(self.params)
+                if adds:
+                    kernels.add_step(self.params, model, start, weight, own)
+                else:
+                    kernels.mix(self.params, keep, payload, weight, own)
+            elif adds:
+                kernels.add_step_into(own, model, start, weight)
             else:
-                self._mix(self.params, keep, model - start, weight, merged)
-            self.params, keep = merged, 1.0
+                kernels.mix_into(own, keep, payload, weight)
+            self.params, keep = own, 1.0
 
     def _combine(self, merge: Merge, combine: Combine) -> None:
         name, clients, payloads = combine.name, [], []
@@ -257,5 +272,6 @@ def _rule(name: str) -> Combiner:
     return COMBINERS[name]
 
 
-def _stack(rows: list[np.ndarray], like: np.ndarray) -> np.ndarray:
-    return np.stack(rows) if rows else np.empty((0, like.size), like.dtype)
+def _stack(rows: list[np.ndarray], like: np.ndarray) -> Any:
+    """Models that nobody changes, one above the other, without a copy of them."""
+    return FrozenRows(rows) if rows else np.empty((0, like.size), like.dtype)

@@ -39,7 +39,7 @@ def progress(state: RunState) -> Progress:
 def seal(run: RunInProgress, journal: Journal) -> None:
     """Write the last checkpoint and, if the run is over, how it ended, the digests of what it did, and the
     certificate of a private run."""
-    journal.commit(*run.checkpoint())
+    journal.commit(*run.checkpoint(), in_one_file=True)
     if run.finished:
         verdict, reason = run.state.verdict
         digests = {"journal": journal.sha256(), "params": params_sha256(run.state.kept_params)}

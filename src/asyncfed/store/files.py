@@ -180,8 +180,8 @@ def _bring_up_to_date(connection: sqlite3.Connection) -> None:
 
 
 def _delete(file: Path) -> None:
-    for name in (file.name, file.name + "-wal", file.name + "-shm", file.name + "-journal"):
-        file.with_name(name).unlink(missing_ok=True)
+    for ending in ("", "-wal", "-shm", "-journal", "-arrays", "-sent"):
+        file.with_name(file.name + ending).unlink(missing_ok=True)
 
 
 def _rename(new: Path, file: Path) -> None:

@@ -19,10 +19,12 @@ import numpy as np
 
 from asyncfed.core.errors import JournalError
 from asyncfed.core.record import from_plain, pack_rows, to_json, unpack_rows
+from asyncfed.store.array_store import MESSAGE, PAYLOAD, READ_ATTEMPTS, ArrayStore, Dump
 from asyncfed.store.error_messages import another_writer, explain_damage, explain_errors
 from asyncfed.store.events import Event, StoredEvent
 from asyncfed.store.files import create_file, open_file, write_first_rows
 from asyncfed.store.header import read_header
+from asyncfed.store.lost_payloads import cut_before
 from asyncfed.store.packed_arrays import pack_arrays, unpack_arrays
 from asyncfed.store.schema import (
     ADDED_COLUMNS,
@@ -60,6 +62,8 @@ class Journal:
         self.next_seq = 0
         self._packed, self._packed_count = bytearray(), 0  # events that wait, packed already
         self._connection = connection
+        self._arrays = ArrayStore(connection, path)
+        self._power_safe = False
         self._detail_ids: dict[str, int] = {}
         self._new_details: list[tuple[int, str]] = []
         self._event_digest = hashlib.sha256()
@@ -89,6 +93,7 @@ class Journal:
     def survive_power_loss(self) -> None:
         """From now on a commit waits for the disk. Without this it survives the death of the process, not of power."""
         self._connection.execute("PRAGMA synchronous = FULL")
+        self._power_safe = True
 
     def erase_what_is_deleted(self) -> None:
         """From now on a commit leaves no bytes of what it deletes in the run's files, at the cost of its speed.
@@ -96,6 +101,7 @@ class Journal:
         Deleted rows are overwritten, and the file is changed in place: SQLite's rollback journal, which holds what was
         there before, is emptied by the very act that completes the commit. A write-ahead log would hold it for longer.
         """
+        self._arrays.stay_in_tables()
         with explain_errors(self.path):
             self._connection.execute("PRAGMA secure_delete = ON")
             self._connection.execute("PRAGMA temp_store = MEMORY")
@@ -109,6 +115,7 @@ class Journal:
 
     def close(self) -> None:
         """Close the file. What waits for a commit is lost."""
+        self._arrays.close()
         self._connection.close()
 
     # ---- writing ---------------------------------------------------------------------------------------------
@@ -139,20 +146,34 @@ class Journal:
         self._packed_count += len(self.events)
         self.events = []
 
-    def commit(self, state: dict[str, Any] | None, arrays: dict[str, np.ndarray] | None, **header: Any) -> None:
-        """Write all waiting rows, a checkpoint if given, and header values, in one transaction."""
+    def commit(
+        self, state: dict[str, Any] | None, arrays: Dump | None, *, in_one_file: bool = False, **header: Any
+    ) -> None:
+        """Write all waiting rows, a checkpoint if given, and header values, in one transaction.
+
+        With `in_one_file` the checkpoint leaves nothing in the files of large arrays beside the run's own.
+        """
         self._pack_events()
         packed, count = bytes(self._packed), self._packed_count
+        frees_places = arrays is not None and self._arrays.touches_files(arrays)
         with explain_errors(self.path):
+            if frees_places:  # they are used again: the disk must not go back to what was there before
+                self._connection.execute("PRAGMA synchronous = FULL")
             self._connection.execute("BEGIN IMMEDIATE")
             try:
                 self._check_end(count)
-                self._insert(packed, count, state, arrays, header)
+                self._insert(packed, count, state, arrays, header, in_one_file)
+                if frees_places or self._power_safe:
+                    self._arrays.sync(sent=self._power_safe)
                 self._connection.execute("COMMIT")
             except BaseException:
                 if self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")
+                self._arrays.rolled_back()
                 raise
+            if frees_places and not self._power_safe:
+                self._connection.execute("PRAGMA synchronous = NORMAL")
+        self._arrays.committed()
         self._digest(packed, self._new_details)
         self._packed, self._packed_count = bytearray(), 0
         self.rounds, self.evaluations, self._new_details = [], [], []
@@ -171,8 +192,9 @@ class Journal:
         packed: bytes,
         count: int,
         state: dict[str, Any] | None,
-        arrays: dict[str, np.ndarray] | None,
+        arrays: Dump | None,
         header: dict[str, Any],
+        in_one_file: bool,
     ) -> None:
         write = self._connection.executemany
         write("INSERT INTO details VALUES (?, ?)", self._new_details)
@@ -184,15 +206,20 @@ class Journal:
         packed_messages = [(ticket, pack_arrays(message)) for ticket, message in self.released]
         write("INSERT INTO released VALUES (?, ?, ?)", [(ticket, crc32(m), m) for ticket, m in packed_messages])
         if state is None or arrays is None:
-            rows = [(ticket, crc32(payload.data), payload.data) for ticket, payload in self.payloads]
-            write("INSERT INTO payloads VALUES (?, ?, ?)", rows)
+            small = [(t, payload) for t, payload in self.payloads if not self._arrays.keep_sent(t, PAYLOAD, payload)]
+            write("INSERT INTO payloads VALUES (?, ?, ?)", [(t, crc32(p.data), p.data) for t, p in small])
             packed_messages = [(ticket, pack_arrays(message)) for ticket, message in self.messages]
-            write("INSERT INTO messages VALUES (?, ?, ?)", [(ticket, crc32(m), m) for ticket, m in packed_messages])
+            rows = [
+                (ticket, crc32(m), m)
+                for ticket, m in packed_messages
+                if not self._arrays.keep_sent(ticket, MESSAGE, np.frombuffer(m, np.uint8))
+            ]
+            write("INSERT INTO messages VALUES (?, ?, ?)", rows)
         else:
             self._connection.execute("DELETE FROM payloads")
             self._connection.execute("DELETE FROM messages")
             blob = io.BytesIO()
-            np.savez(blob, **arrays)  # type: ignore[arg-type]
+            np.savez(blob, **self._arrays.store(arrays, in_tables=in_one_file))  # type: ignore[arg-type]
             self._connection.execute("DELETE FROM checkpoints")
             text = to_json({**state, ARRAYS_SUM: crc32(blob.getvalue())})
             row = (self.next_seq, text, crc32(text.encode()), blob.getvalue())
@@ -275,22 +302,49 @@ class Journal:
         return table
 
     def checkpoint(self) -> tuple[dict[str, Any], dict[str, np.ndarray]] | None:
-        """The last checkpoint, or None if the run never got that far. No pickles are ever read."""
-        rows = self._query("SELECT seq, state, state_crc, arrays FROM checkpoints ORDER BY seq DESC LIMIT 1")
-        if not rows:
-            return None
-        seq, state, crc, blob = rows[0]
-        if crc32(str(state).encode()) != crc:
-            raise JournalError(
-                f"{self.path} is damaged: its checkpoint does not agree with its check sum. Restore it from a copy."
-            )
-        with explain_damage(self.path, "checkpoint"):
+        """The last checkpoint, or None if the run never got that far. No pickles are ever read.
+
+        An array that was given by its rows, if they are large, comes back as a list of them.
+        """
+        for attempt in range(READ_ATTEMPTS):
+            try:
+                with explain_errors(self.path), explain_damage(self.path, "checkpoint"):
+                    return self._read_checkpoint()
+            except JournalError:  # the writer may have used the places of large arrays again meanwhile
+                if attempt == READ_ATTEMPTS - 1 or self._connection.in_transaction:
+                    raise
+        return None
+
+    def _read_checkpoint(self) -> tuple[dict[str, Any], dict[str, np.ndarray]] | None:
+        """One attempt, in one transaction."""
+        self._connection.execute("BEGIN")
+        try:
+            rows = self._query("SELECT seq, state, state_crc, arrays FROM checkpoints ORDER BY seq DESC LIMIT 1")
+            if not rows:
+                return None
+            seq, state, crc, blob = rows[0]
+            if crc32(str(state).encode()) != crc:
+                raise JournalError(
+                    f"{self.path} is damaged: its checkpoint does not agree with its check sum. Restore it from a copy."
+                )
             known = dict(json.loads(state))
             expected = known.pop(ARRAYS_SUM, None)  # files of earlier versions have none
             if expected is not None and crc32(blob) != expected:
                 raise ValueError("its vectors do not agree with their check sum")
             with np.load(io.BytesIO(blob), allow_pickle=False) as file:
-                return {**known, "seq": seq}, {name: file[name] for name in file.files}
+                small = {name: file[name] for name in file.files}
+            return {**known, "seq": seq}, {**small, **self._arrays.load()}
+        finally:
+            self._connection.execute("COMMIT")
+
+    def forget_incomplete(self, since: int, now: float) -> None:
+        """End the journal before the first commit after a checkpoint of which the disk has not everything."""
+        with explain_errors(self.path), explain_damage(self.path, "payload"):
+            unreadable = self._arrays.unreadable_tickets()
+            if unreadable:
+                cut_before(self._connection, since, now, unreadable)
+        if unreadable:
+            self._load_details()
 
     def rewind(self, seq: int) -> None:
         """Forget events from `seq` on and take up writing there; the digest is computed anew from what stays."""
@@ -301,6 +355,10 @@ class Journal:
 
     def payload(self, ticket: int, dtype: np.dtype[Any]) -> np.ndarray:
         """What the client sent with this ticket, reported since the last checkpoint."""
+        with explain_errors(self.path), explain_damage(self.path, "payload"):
+            large = self._arrays.sent(ticket, PAYLOAD)
+        if large is not None:
+            return large
         stored = self._sent_with("payloads", ticket)
         if stored is None:
             raise JournalError(
@@ -320,6 +378,10 @@ class Journal:
 
     def message(self, ticket: int) -> dict[str, np.ndarray] | None:
         """The message that came with this ticket since the last checkpoint; None if a model did. Empty: skipped."""
+        with explain_errors(self.path), explain_damage(self.path, "message"):
+            large = self._arrays.sent(ticket, MESSAGE)
+            if large is not None:
+                return unpack_arrays(large.tobytes())
         stored = self._sent_with("messages", ticket)
         if stored is None:
             return None

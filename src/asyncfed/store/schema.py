@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 APPLICATION_ID = 0x41464C31  # "AFL1": distinguishes our files from other SQLite databases
-SCHEMA_VERSION = 4
-READABLE_VERSIONS = (1, 2, 3, 4)
+SCHEMA_VERSION = 5
+READABLE_VERSIONS = (1, 2, 3, 4, 5)
 # Version 1 had neither refused replies nor payloads, version 2 neither wakes nor cancels; version 3 had no released
-# messages, no skipped tickets, and kept of messages the model that they led to.
+# messages, no skipped tickets, and kept of messages the model that they led to; version 4 had all arrays
+# of a checkpoint in its row.
 
 DISPATCH, REPORT, MERGE, DROP, LOST, JOIN, LEAVE, STOP, REFUSED, WAKE, CANCEL, SKIPPED = range(12)
 KIND_NAMES = (
@@ -70,6 +71,11 @@ CREATE TABLE checkpoints (seq INTEGER PRIMARY KEY, state TEXT NOT NULL, state_cr
 CREATE TABLE payloads (ticket INTEGER PRIMARY KEY, crc INTEGER NOT NULL, bytes BLOB NOT NULL);
 CREATE TABLE released (ticket INTEGER PRIMARY KEY, crc INTEGER NOT NULL, bytes BLOB NOT NULL);
 CREATE TABLE messages (ticket INTEGER PRIMARY KEY, crc INTEGER NOT NULL, bytes BLOB NOT NULL);
+CREATE TABLE arrays
+    (id INTEGER PRIMARY KEY, dtype TEXT, shape TEXT, bytes INTEGER, sum INTEGER, file TEXT, place INTEGER);
+CREATE TABLE chunks (array INTEGER, part INTEGER, bytes BLOB NOT NULL, PRIMARY KEY (array, part));
+CREATE TABLE checkpoint_arrays (name TEXT, position INTEGER, array INTEGER NOT NULL, PRIMARY KEY (name, position));
+CREATE TABLE sent_arrays (ticket INTEGER PRIMARY KEY, kind TEXT NOT NULL, array INTEGER NOT NULL);
 """
 
 ADDED_COLUMNS = {"rounds": ("skipped DEFAULT 0",)}

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from math import inf
+from math import inf, sqrt
 
 import numpy as np
 
 from asyncfed.core.errors import ConfigError
+
+LARGE = 2**14
+"""Parameters from which on the memory for a change takes longer than the change itself."""
 
 
 def l2_norm(vector: np.ndarray) -> float:
@@ -24,6 +27,20 @@ def l2_norm(vector: np.ndarray) -> float:
                 wide /= scale
                 norm = scale * float(np.sqrt(np.add.reduce(wide * wide)))
     return norm
+
+
+def change_norm(trained: np.ndarray, start: np.ndarray) -> float:
+    """|trained − start|, added up in double precision; of large models without writing the change down.
+
+    >>> change_norm(np.array([3.0, 5.0]), np.array([0.0, 1.0]))
+    5.0
+    """
+    if trained.size >= LARGE:
+        from asyncfed.kernels.merging import square_distance  # loads numba
+
+        return sqrt(square_distance(trained, start))
+    change = trained.astype(np.float64) - start
+    return float(np.sqrt(change.dot(change)))
 
 
 def clip_to_norm(change: np.ndarray, limit: float) -> np.ndarray:

@@ -9,7 +9,7 @@ import numpy as np
 from asyncfed.core.types import Dispatch, Work
 from asyncfed.live.local.client_process import ClientProcess
 from asyncfed.live.local.client_program import ClientSetup
-from asyncfed.live.wire import PREFIX_BYTES, Hello, Result, Task, decode_header, decode_prefix, dtype_name
+from asyncfed.live.wire import Hello, Result, Task, dtype_name
 
 
 class Session:
@@ -25,10 +25,8 @@ class Session:
         return Task("s", dispatch.ticket, 0, dispatch.work, 5, dtype_name(params.dtype)), {"model": params}
 
 
-async def read_message(stream):
-    header, body = decode_prefix(await stream.readexactly(PREFIX_BYTES), 10_000)
-    message = decode_header(await stream.readexactly(header))
-    await stream.readexactly(body)
+async def read_message(connection):
+    message, _ = await connection.next_message()
     return message
 
 
@@ -37,21 +35,21 @@ def test_tickets_are_sent_one_at_a_time_and_lost_ones_are_not(small):
     client = ClientProcess(2)
 
     async def answers():
-        stream = await client.start(ClientSetup(2, problem.shard(2), np.zeros(11)))
+        connection = await client.start(ClientSetup(2, problem.shard(2), np.zeros(11)), lambda: 10_000)
         try:
             client.waiting.extend(Dispatch(ticket, 2, 0, Work()) for ticket in range(4))
             client.send_next(session)
             assert client.busy is None  # it has not said that it is ready
-            assert await read_message(stream) == Hello(2)
+            assert await read_message(connection) == Hello(2)
             client.ready = True
             client.send_next(session)
             client.send_next(session)
             assert (client.busy, len(client.waiting)) == (0, 3)
-            first = await read_message(stream)
+            first = await read_message(connection)
             session.lost, client.busy = (1, 2), None
             client.send_next(session)
             assert (client.busy, len(client.waiting)) == (3, 0)
-            return first, await read_message(stream)
+            return first, await read_message(connection)
         finally:
             client.stop()
 

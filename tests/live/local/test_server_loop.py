@@ -26,7 +26,7 @@ from asyncfed.core.record import UNSET, replace
 from asyncfed.core.types import Budget, Work
 from asyncfed.experiment import to_toml
 from asyncfed.live.checks import Limits
-from asyncfed.live.local import client_process, server_loop
+from asyncfed.live.local import client_process, connection
 from asyncfed.live.local.local_engine import LocalEngine
 from asyncfed.rules import Noised
 from asyncfed.runs.live import run_live
@@ -91,13 +91,13 @@ def test_a_hanging_client_loses_its_ticket_and_is_replaced(three_clients, tmp_pa
 
 
 def test_a_client_that_sends_nonsense_is_set_aside_and_the_rest_go_on(three_clients, tmp_path, events, check_whole):
-    path, experiment = tmp_path / "live.sqlite", three_clients(60)
+    path, experiment = tmp_path / "live.sqlite", three_clients(400)
     problem = MischievousProblem(experiment.problem(), 1, poison)
     run = run_live(experiment, problem=problem, out=path, limits=Limits(faults=3))
     assert [row.client for row in events(run, "refused")] == [1, 1, 1]
     assert [row.client for row in events(run, "leave")] == [1]
     assert np.isfinite(run.params).all()
-    check_whole(path, 60)
+    check_whole(path, 400)
 
 
 def test_a_body_too_long_is_not_read_and_the_process_is_replaced(three_clients, tmp_path, events, check_whole):
@@ -251,7 +251,7 @@ def began_anew(run):
 def count_bodies(monkeypatch):
     """How many bytes of numbers pass through the server's sockets: [down, up]."""
     counted = [0, 0]
-    read_prefix, write_frame = server_loop.decode_prefix, client_process.encode
+    read_prefix, write_frame = connection.decode_prefix, client_process.encode
 
     def read(prefix, max_body_bytes):
         header, body = read_prefix(prefix, max_body_bytes)
@@ -263,7 +263,7 @@ def count_bodies(monkeypatch):
         counted[0] += sum(map(len, pieces[1:]))
         return pieces
 
-    monkeypatch.setattr(server_loop, "decode_prefix", read)
+    monkeypatch.setattr(connection, "decode_prefix", read)
     monkeypatch.setattr(client_process, "encode", write)
     return counted
 

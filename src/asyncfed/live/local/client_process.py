@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 import multiprocessing
 import pickle
-import socket
 import sys
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import ModuleType
 from typing import TYPE_CHECKING
 
 from asyncfed.core.types import Dispatch
 from asyncfed.live.local.client_program import ClientSetup, run_client
+from asyncfed.live.local.connection import Connection, connected_sockets
 from asyncfed.live.session import LiveSession
 from asyncfed.live.wire import Cancelled, encode
 
@@ -64,40 +63,40 @@ class ClientProcess:
         self.failures = 0
         self.early_faults = 0
         self.process: BaseProcess | None = None
-        self._writer: asyncio.StreamWriter | None = None
+        self._connection: Connection | None = None
 
-    async def start(self, setup: ClientSetup) -> asyncio.StreamReader:
+    async def start(self, setup: ClientSetup, max_body_bytes: Callable[[], int]) -> Connection:
         """Start the process with its data, connected by a socket pair that has no name: nobody else can use it."""
-        ours, theirs = socket.socketpair()
+        ours, theirs = connected_sockets()
         self.process = process_context().Process(
             target=run_client, args=(theirs, setup), daemon=True, name=f"client {self.client}"
         )
         with _without_main_module(setup):
             self.process.start()
         theirs.close()
-        reader, self._writer = await asyncio.open_connection(sock=ours)
-        return reader
+        self._connection = await Connection.open(ours, max_body_bytes)
+        return self._connection
 
     def send_next(self, session: LiveSession) -> None:
         """Send the next ticket that is still in flight, if the process is ready and has nothing to do."""
-        while self.ready and self.busy is None and self.waiting and self._writer is not None:
+        while self.ready and self.busy is None and self.waiting and self._connection is not None:
             dispatch = self.waiting.popleft()
             if session.is_in_flight(dispatch.ticket):
                 self.busy = dispatch.ticket
-                self._writer.writelines(encode(*session.make_task(dispatch)))
+                self._connection.send(encode(*session.make_task(dispatch)))
 
     def cancel(self, ticket: int) -> None:
         """Tell the process that the ticket it works on was given up. It is sent its next one without waiting for it."""
-        if self.busy == ticket and self._writer is not None:
+        if self.busy == ticket and self._connection is not None:
             self.busy = None
-            self._writer.writelines(encode(Cancelled(ticket)))
+            self._connection.send(encode(Cancelled(ticket)))
 
     def stop(self) -> None:
         """Close the connection and end the process, whatever it is doing."""
         self.ready, self.busy = False, None
-        if self._writer is not None:
-            self._writer.close()
-            self._writer = None
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
         if self.process is not None:
             self.process.kill()
             self.process.join()

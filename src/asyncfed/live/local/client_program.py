@@ -20,6 +20,7 @@ import numpy as np
 
 from asyncfed.core.record import Record
 from asyncfed.core.types import Uplink, Work
+from asyncfed.kernels.recycled_memory import empty
 from asyncfed.live.client_task import work_on
 from asyncfed.live.wire import (
     PREFIX_BYTES,
@@ -138,7 +139,10 @@ class Inbox:
             self._cancelled = max(self._cancelled, message.ticket)
         else:
             assert isinstance(message, Task)
-            self._tasks.append((message, decode_arrays(message, _read_exactly(self._connection, body))))
+            array = empty(body, np.dtype(np.uint8))
+            if not _read_into(self._connection, array.data):
+                return False
+            self._tasks.append((message, decode_arrays(message, array)))
         return True
 
 
@@ -210,10 +214,15 @@ def _send(connection: socket.socket, message: Message, arrays: Mapping[str, np.n
 def _read_exactly(connection: socket.socket, count: int) -> bytearray:
     """So many bytes, or none if the other end has closed the connection."""
     received = bytearray(count)
-    view, done = memoryview(received), 0
-    while done < count:
-        got = connection.recv_into(view[done:])
+    return received if _read_into(connection, memoryview(received)) else bytearray()
+
+
+def _read_into(connection: socket.socket, room: memoryview) -> bool:
+    """Fill this room; False if the other end has closed the connection."""
+    done = 0
+    while done < len(room):
+        got = connection.recv_into(room[done:])
         if not got:
-            return bytearray()
+            return False
         done += got
-    return received
+    return True

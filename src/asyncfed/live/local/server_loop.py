@@ -11,20 +11,21 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from asyncfed.core.errors import ProtocolError
 from asyncfed.live.engine_protocol import EngineControl
 from asyncfed.live.local.client_process import ClientProcess
 from asyncfed.live.local.client_program import ClientSetup
+from asyncfed.live.local.connection import Connection
 from asyncfed.live.session import LiveSession
 from asyncfed.live.wire import (
-    PREFIX_BYTES,
     Failed,
     Hello,
+    Message,
     Result,
     WireError,
     decode_arrays,
-    decode_header,
-    decode_prefix,
     describe_exception,
 )
 from asyncfed.problems.protocol import ShardedProblem
@@ -125,8 +126,8 @@ class ServerLoop:
     # ---- processes -------------------------------------------------------------------------------------------
 
     async def _start(self, client: ClientProcess) -> None:
-        stream = await client.start(self._setup(client.client))
-        reader = asyncio.create_task(self._read_messages(client, client.process, stream))
+        connection = await client.start(self._setup(client.client), lambda: self._session.max_result_bytes)
+        reader = asyncio.create_task(self._read_messages(client, client.process, connection))
         self._readers.add(reader)
         reader.add_done_callback(self._readers.discard)
 
@@ -163,14 +164,12 @@ class ServerLoop:
 
     # ---- messages --------------------------------------------------------------------------------------------
 
-    async def _read_messages(
-        self, client: ClientProcess, process: BaseProcess | None, stream: asyncio.StreamReader
-    ) -> None:
+    async def _read_messages(self, client: ClientProcess, process: BaseProcess | None, connection: Connection) -> None:
         """Read what one process sends until its connection ends. By then another may have taken its place."""
         try:
             while True:
-                await self._read_message(client, stream)
-        except (asyncio.IncompleteReadError, ConnectionError):
+                self._handle_message(client, *await connection.next_message())
+        except ConnectionError:
             if client.process is process:
                 await self._handle_disconnect(client, "its process ended")
         except WireError as error:
@@ -189,10 +188,7 @@ class ServerLoop:
         elif not self._running and not client.ready and self._failure is None:
             self._failure = ProtocolError(f"the process of client {client.client} ended before it was ready.")
 
-    async def _read_message(self, client: ClientProcess, stream: asyncio.StreamReader) -> None:
-        header_bytes, body_bytes = decode_prefix(await stream.readexactly(PREFIX_BYTES), self._session.max_result_bytes)
-        message = decode_header(await stream.readexactly(header_bytes))
-        body = await stream.readexactly(body_bytes)
+    def _handle_message(self, client: ClientProcess, message: Message, body: np.ndarray) -> None:
         if isinstance(message, Result):
             self._handle_result(client, message, body)
         elif isinstance(message, Failed):
@@ -203,7 +199,7 @@ class ServerLoop:
             raise WireError(f"client {client.client} sent a {type(message).__name__} that it may not send.")
         self._schedule_commit()
 
-    def _handle_result(self, client: ClientProcess, result: Result, body: bytes) -> None:
+    def _handle_result(self, client: ClientProcess, result: Result, body: np.ndarray) -> None:
         if not self._running:
             return
         self._session.accept(client.client, result, decode_arrays(result, body), self._now())

@@ -1,0 +1,75 @@
+"""Memory is used again when, and only when, nobody refers to the array that had it."""
+
+import numpy as np
+import pytest
+
+from asyncfed.kernels import recycled_memory
+from asyncfed.kernels.recycled_memory import LARGE, empty, empty_like, renewed
+
+F4 = np.dtype(np.float32)
+SIZE = LARGE // 4 + 123  # of no other test
+
+
+@pytest.fixture(autouse=True)
+def nothing_spare(monkeypatch):
+    monkeypatch.setattr(recycled_memory, "_spare", {})
+
+
+def address(array):
+    return array.ctypes.data
+
+
+def test_memory_comes_back_when_the_array_is_gone():
+    first = empty(SIZE, F4)
+    where = address(first)
+    assert address(empty(SIZE, F4)) != where
+    del first
+    assert where in [address(empty(SIZE, F4)), *(address(array) for array in [empty(SIZE, F4), empty(SIZE, F4)])]
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda array: array[5:9],
+        lambda array: array[5:][3:].reshape(1, -1),
+        lambda array: array.view(np.uint8)[1:],
+        lambda array: array.data.cast("B")[7:],
+        lambda array: np.frombuffer(array.data, np.uint8),
+    ],
+)
+def test_whoever_uses_any_part_of_it_keeps_all_of_it(use):
+    array = empty(SIZE, F4)
+    where, used = address(array), use(array)
+    array[:] = 1.0
+    assert renewed(array, 1) is None
+    del array
+    others = [empty(SIZE, F4) for _ in range(4)]
+    assert where not in map(address, others)
+    del used
+    assert address(empty(SIZE, F4)) == where
+
+
+def test_an_array_that_nobody_else_holds_is_renewed_with_its_numbers():
+    array = empty(SIZE, F4)
+    array[:] = 3.0
+    where, number = address(array), id(array)
+    again = renewed(array, 1)
+    assert again is not array
+    del array
+    assert (address(again), again.min(), again.max()) == (where, 3.0, 3.0)
+    assert id(again) != number
+    held = again
+    assert renewed(again, 1) is None
+    assert held is again
+
+
+def test_arrays_from_elsewhere_are_never_renewed_and_small_ones_are_ordinary():
+    assert renewed(np.empty(SIZE, F4), 1) is None
+    assert empty(10, F4).flags.owndata
+    assert empty_like(np.zeros((3, LARGE), F4)).shape == (3, LARGE)
+
+
+def test_little_memory_waits():
+    arrays = [empty(SIZE, F4) for _ in range(30)]
+    arrays.clear()
+    assert len(recycled_memory._spare[4 * SIZE]) == recycled_memory.MOST_SPARE

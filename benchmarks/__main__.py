@@ -12,7 +12,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import codecs, kernel, live, million, robust, simulator, table, w1, w2, w3
+from benchmarks import codecs, kernel, live, million, networks, robust, simulator, table, w1, w2, w3
 from benchmarks.measure import machine
 from benchmarks.outcome import Outcome
 
@@ -24,6 +24,8 @@ QUICK: dict[str, dict[str, Any]] = {
     "simulator": {"rounds": 100, "repeats": 5},
     "w2": {"updates": 10_000, "repeats": 2},
     "w3": {"updates": 500, "torch_updates": 200, "repeats": 3},
+    "w4": {"updates": 100, "repeats": 2},
+    "w5": {"updates": 10, "repeats": 1},
     "live": {"updates": 2_000, "repeats": 1},
     "million": {"sizes": (1_000, 1_000_000), "updates": 20_000, "repeats": 1},
     "robust": {"repeats": 3},
@@ -38,6 +40,8 @@ BENCHMARKS: dict[str, Callable[..., Outcome]] = {
     "simulator": simulator.measure,
     "w2": w2.measure,
     "w3": w3.measure,
+    "w4": networks.measure_w4,
+    "w5": networks.measure_w5,
     "live": live.measure,
     "million": million.measure,
     "robust": robust.measure,

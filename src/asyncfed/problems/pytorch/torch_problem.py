@@ -54,7 +54,7 @@ class TorchProblem:
         held_out: rows of the clients to measure on, by the name of the part.
         test: an (x, y) of rows that belong to no client.
         device: "cpu" or "cuda".
-        together: whether several clients are trained in one call where that is possible.
+        together: whether the compiled kernel trains what it can.
     """
 
     def __init__(

@@ -14,13 +14,13 @@ from benchmarks.outcome import Line, Outcome
 from benchmarks.workloads import w3
 
 GOAL_UPDATES = 2000.0
-GOAL_RATIO = 2.0
+GOAL_RATIO = 5.0
 PEERS = {"PyTorch loop, 1 thread": 1, "PyTorch loop, 2 threads": 2}
 NUM_CLIENTS, SAMPLES_EACH, FEATURES, CLASSES = 100, 60, 784, 10
 
 
-def measure(updates: int = 2000, torch_updates: int = 500, repeats: int = 5) -> Outcome:
-    """Updates a second of AsyncFed, clients together and one by one, against the faster of two PyTorch runs.
+def measure(updates: int = 6000, torch_updates: int = 500, repeats: int = 5) -> Outcome:
+    """Updates a second of AsyncFed, compiled and one by one in torch, against the faster of two PyTorch runs.
 
     On one thread the two are compared by processor time, which a busy machine disturbs less.
     """
@@ -42,7 +42,7 @@ def measure(updates: int = 2000, torch_updates: int = 500, repeats: int = 5) -> 
     lines = [Line(f"W3 {name}", _measured(rates[name])) for name in PEERS]
     for name in ours:
         ratio = rates[name].cpu / peer.cpu if "1 thread" in name else rates[name].wall / peer.wall
-        goal = "" if "one by one" in name else f">= {GOAL_RATIO:.0f}x PyTorch"
+        goal = "" if "all cores" not in name or "one by one" in name else f">= {GOAL_RATIO:.0f}x PyTorch"
         lines.append(Line(f"W3 {name}", _measured(rates[name]), ratio, goal, ratio >= GOAL_RATIO if goal else None))
     fastest = max(rates[name].wall for name in ours)
     lines.append(

@@ -6,6 +6,7 @@ No figure is held against a goal here: a busy machine must not fail a test.
 import json
 import resource
 import sys
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from shutil import which
@@ -26,6 +27,7 @@ from benchmarks import (
     live,
     measure,
     million,
+    networks,
     one_size,
     probes,
     robust,
@@ -105,6 +107,25 @@ def test_w3():
     rates = outcome.numbers["updates_per_second"]
     assert len(rates) == 3 + len(w3.PEERS)
     assert all(rate["wall"] > 0 and rate["cpu"] > 0 for rate in rates.values())
+
+
+@needs_torch
+@pytest.mark.slow
+def test_networks_are_measured_against_the_loop_and_by_the_share_of_torch():
+    make, rows = networks.convolutional, partial(networks.images, 4, 10)
+    outcome = networks.measure(networks.Network("W4", make, rows, 5, 2), updates=4, repeats=1)
+    assert 0 < outcome.numbers["share"] < 1
+    assert len(outcome.numbers["updates_per_second"]) == 4
+    assert [line.ratio is None for line in outcome.lines] == [True, True, False, False, False]
+
+
+@needs_torch
+@pytest.mark.parametrize(
+    ("make", "rows", "params"), [("convolutional", "images", 1e5), ("transformer", "sequences", 1e6)]
+)
+def test_networks_are_of_the_size_they_claim(make, rows, params):
+    problem = af.problems.torch(getattr(networks, make), "cross_entropy", getattr(networks, rows)())
+    assert problem.num_params == pytest.approx(params, rel=0.02)
 
 
 def test_w1_is_350_steps_an_update():

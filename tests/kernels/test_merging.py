@@ -61,6 +61,17 @@ def test_move_slot(three, weight, scale):
         assert np.array_equal(slots[1], payload)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("size", [1, 2048, 5001])
+def test_add_slots(dtype, size):
+    rng = np.random.default_rng(size)
+    slots, origin, shares = rng.normal(size=(7, size)).astype(dtype), rng.normal(size=size).astype(dtype), rng.random(7)
+    ours, twin = np.zeros(size), np.zeros(size)
+    merging.add_slots(slots, origin, shares, ours)
+    reference.add_slots(slots, origin, shares, twin)
+    assert np.array_equal(ours, twin)
+
+
 @settings(deadline=None)
 @given(vectors(2, np.float32))
 def test_single_precision(pair):

@@ -46,6 +46,31 @@ def test_workers_make_corrections_and_count_steps(small):
 
 
 @pytest.mark.slow
+def test_params_that_are_shared_are_those_that_are_pickled(small, monkeypatch):
+    """With no room for them, with little, and with enough; a block that grew is given back."""
+    from asyncfed.runs import shared_rows
+
+    problem, folder = small().problem(), shared_rows._FOLDER
+    rng, work = np.random.default_rng(0), af.Work(epochs=40, patience=1)
+    calls = [rng.normal(size=(count, problem.num_params)).astype(problem.dtype) for count in (2, 7, 3)]
+    before = sorted(folder.iterdir()) if folder.exists() else []
+    with af.Workers(problem, 2) as pooled:
+        for smallest in (0, 1 << 60, 0):
+            monkeypatch.setattr(shared_rows, "SMALLEST", smallest)
+            for starts in calls:
+                count, kept = len(starts), starts.copy()
+                jobs = Jobs(starts, [k % 2 for k in range(count)], [work] * count, list(range(count)))
+                ours, theirs = np.zeros((2, count), np.int64)
+                trained = pooled.local_train_many(jobs._replace(steps_done=ours))
+                assert trained.tobytes() == problem.local_train_many(jobs._replace(steps_done=theirs)).tobytes()
+                assert ours.tolist() == theirs.tolist()
+                assert np.array_equal(starts, kept)
+        assert pooled._shared._blocks
+    assert not pooled._shared._blocks
+    assert (sorted(folder.iterdir()) if folder.exists() else []) == before
+
+
+@pytest.mark.slow
 def test_clients_are_served_as_without_workers(small):
     experiment = small(holdout=af.data.Holdout(), data=af.data.PaperRegression(num_samples=80))
     problem = replace_loss(experiment).problem()

@@ -19,6 +19,8 @@ LANES = 256
 
 Array = NDArray[Any]
 
+_COLUMNS = 2048
+
 
 @compiled
 def mix(params: Array, keep: float, payload: Array, weight: float, merged: Array) -> None:
@@ -57,6 +59,18 @@ def move_slot(
         change = weight * (payload[j] - slots[row, j])
         slots[row, j] = payload[j] if weight == 1.0 else slots[row, j] + change
         merged[j] = params[j] + scale * change
+
+
+@compiled
+def add_slots(slots: Array, origin: Array, shares: Array, deviation: Array) -> None:
+    """`deviation += (slot - origin) * share`, one slot after another, some columns at a time: they stay in a cache."""
+    for first in range(0, origin.size, _COLUMNS):
+        end = min(first + _COLUMNS, origin.size)
+        total, begin = deviation[first:end], origin[first:end]
+        for row in range(shares.size):
+            slot, share = slots[row, first:end], shares[row]
+            for j in range(end - first):
+                total[j] += (slot[j] - begin[j]) * share
 
 
 @compiled

@@ -297,6 +297,12 @@ def move_slot(
     merged[:] = params + change * scale
 
 
+def add_slots(slots: Array, origin: Array, shares: Array, deviation: Array) -> None:
+    """The twin of `merging.add_slots`."""
+    for slot, share in zip(slots, shares, strict=True):
+        deviation += (slot - origin) * share
+
+
 def subtract(model: Array, origin: Array, change: Array) -> bool:
     """The twin of `merging.subtract`."""
     change[:] = model - origin

@@ -41,13 +41,14 @@ class VectorCode:
         context: what numba compiles for.
         builder: the function that is being written.
         real: numba's float32 or float64.
+        vector_bytes: the size of a vector, 32 or 64.
     """
 
-    def __init__(self, context: Any, builder: Any, real: Any) -> None:
+    def __init__(self, context: Any, builder: Any, real: Any, vector_bytes: int = VECTOR_BYTES) -> None:
         self.builder = builder
         self._context, self._real = context, real
         self.bytes = real.bitwidth // 8
-        self.lanes = VECTOR_BYTES // self.bytes
+        self.lanes = vector_bytes // self.bytes
         self.number = ir.DoubleType() if self.bytes == 8 else ir.FloatType()
         self.vector = ir.VectorType(self.number, self.lanes)
         self.group = ir.VectorType(self.number, GROUP)
@@ -112,11 +113,13 @@ class VectorCode:
     def sums(self, vectors: list[Any]) -> Any:
         """The sums of the lanes of four vectors, as a group: a transposition whose additions are the sums.
 
-        Of eight lanes, a_l + a_(l + 4) make four; of four, the sum is (a_0 + a_1) + (a_2 + a_3).
+        Of 16 lanes, a_l + a_(l + 8) make eight; of eight, a_l + a_(l + 4) make four; of four, the sum is
+        (a_0 + a_1) + (a_2 + a_3).
         """
-        add = self.builder.fadd
-        if self.lanes > GROUP:
-            halves = list(range(GROUP)), list(range(GROUP, 2 * GROUP))
+        add, lanes = self.builder.fadd, self.lanes
+        while lanes > GROUP:
+            lanes //= 2
+            halves = list(range(lanes)), list(range(lanes, 2 * lanes))
             vectors = [add(self.pick(v, v, halves[0]), self.pick(v, v, halves[1])) for v in vectors]
         a, b, c, d = vectors
         ab = add(self.pick(a, b, [0, 4, 2, 6]), self.pick(a, b, [1, 5, 3, 7]))

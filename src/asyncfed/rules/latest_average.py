@@ -20,7 +20,10 @@ from asyncfed.kernels.recycled_memory import empty_like
 from asyncfed.rules.protocol import Arrays
 
 WIDE = 4096
-"""Params from which on slots are added one by one: a row is then worth a call."""
+"""Params from which on slots are added by a compiled loop, without an array as large as all slots."""
+
+RESERVED = 1 << 26
+"""Bytes that slots of wide models begin with: memory that is not written to costs nothing, copying it to grow does."""
 
 MERGES_BETWEEN = 256
 """At least so many merges pass before x is computed anew for rounding's sake."""
@@ -29,12 +32,12 @@ MERGES_BETWEEN = 256
 class LatestMemory:
     """Slots in the order in which clients first reported; `row_of[c]` is client c's."""
 
-    __slots__ = ("merges_left", "move_slot", "origin", "row_of", "shares", "slots", "total")
+    __slots__ = ("add_slots", "merges_left", "move_slot", "origin", "row_of", "shares", "slots", "total")
 
     def __init__(self, origin: np.ndarray) -> None:
-        from asyncfed.kernels.merging import move_slot  # compiled loops are loaded by whoever will merge
+        from asyncfed.kernels.merging import add_slots, move_slot  # compiled loops are loaded by whoever will merge
 
-        self.move_slot = move_slot
+        self.move_slot, self.add_slots = move_slot, add_slots
         self.origin = origin
         self.slots = np.empty((0, origin.size), origin.dtype)
         self.shares: list[float] = []
@@ -46,7 +49,8 @@ class LatestMemory:
         """A slot that holds the origin, for a client that reports for the first time."""
         row = len(self.shares)
         if row == self.slots.shape[0]:
-            grown = np.empty((max(16, 2 * row), self.origin.size), self.origin.dtype)
+            first = 16 if self.origin.size < WIDE else max(16, RESERVED // self.origin.nbytes)
+            grown = np.empty((max(first, 2 * row), self.origin.size), self.origin.dtype)
             grown[:row] = self.slots
             self.slots = grown
         self.slots[row] = self.origin
@@ -78,10 +82,9 @@ class LatestMemory:
         slots, origin = self.slots[: len(shares)], self.origin
         if origin.size < WIDE:
             deviation = ((slots - origin) * shares[:, None]).sum(axis=0)
-        else:  # the same sums in the same order, without an array as large as all slots
+        else:  # the same sums in the same order
             deviation = np.zeros(origin.size)
-            for slot, share in zip(slots, shares, strict=True):
-                deviation += (slot - origin) * share
+            self.add_slots(slots, origin, shares, deviation)
         mean: np.ndarray = (deviation + origin).astype(origin.dtype)
         return mean
 

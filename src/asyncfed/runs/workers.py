@@ -28,6 +28,7 @@ from asyncfed.problems.protocol import (
 )
 from asyncfed.problems.row_losses import client_row_losses
 from asyncfed.runs.process_pool import ProcessPool, check_portable
+from asyncfed.runs.shared_rows import Place, SharedRows, attached_rows
 
 
 class Workers:
@@ -54,6 +55,7 @@ class Workers:
             raise ConfigError(f"count is {count}; there must be at least 1 worker.")
         packed = check_portable(problem, "The problem", "Define its functions at the top of a module.")
         self._problem, self._count, self._open = problem, count, True
+        self._shared = SharedRows()
         self._pool = ProcessPool(
             count,
             _begin,
@@ -68,6 +70,7 @@ class Workers:
     def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self._open = False
         self._pool.__exit__(kind, error, trace)
+        self._shared.close()
 
     # ---- what workers do -------------------------------------------------------------------------------------
 
@@ -75,7 +78,11 @@ class Workers:
         """Each worker trains some of the jobs, on one thread; `threads` does not matter."""
         if len(jobs.clients) < 2 or not self._open:
             return self._problem.local_train_many(jobs, threads)
-        return np.concatenate(self._on_all_workers("local_train_many", jobs))
+        place = self._shared.put(jobs.starts)
+        if place is None:
+            return np.concatenate(self._on_all_workers("local_train_many", jobs))
+        self._on_all_workers("local_train_many", jobs, place)
+        return self._shared.get(place)
 
     def local_path_moments(self, jobs: Jobs, threads: int = 1) -> tuple[Array, Array, Array]:
         """Each worker follows some of the jobs, on one thread; `threads` does not matter."""
@@ -84,11 +91,16 @@ class Workers:
         steps, sums, squares = zip(*self._on_all_workers("local_path_moments", jobs), strict=True)
         return np.concatenate(steps), np.concatenate(sums), np.concatenate(squares)
 
-    def _on_all_workers(self, method: str, jobs: Jobs) -> list[Any]:
-        """What the problem's method gives for each worker's part of the jobs."""
+    def _on_all_workers(self, method: str, jobs: Jobs, place: Place | None = None) -> list[Any]:
+        """What the problem's method gives for each worker's part of the jobs; with a place, it is put there instead."""
         count = len(jobs.clients)
         bounds = list(pairwise(np.linspace(0, count, min(self._count, count) + 1).round().astype(int).tolist()))
-        parts = [self._pool.submit(_call, method, jobs.part(a, b)) for a, b in bounds]
+        if place is None:
+            parts = [self._pool.submit(_call, method, jobs.part(a, b)) for a, b in bounds]
+        else:
+            parts = [
+                self._pool.submit(_call_in_place, method, _part_without_starts(jobs, a, b), place, a) for a, b in bounds
+            ]
         answers = [part.result() for part in parts]
         if jobs.steps_done is not None:
             for (a, b), (_, steps_done) in zip(bounds, answers, strict=True):
@@ -232,3 +244,16 @@ def _begin(packed: bytes) -> None:
 def _call(method: str, jobs: Jobs) -> tuple[Any, Array | None]:
     """The method's result, and the steps done: a worker fills in its own copy of them."""
     return getattr(_own, method)(jobs), jobs.steps_done
+
+
+def _part_without_starts(jobs: Jobs, first: int, last: int) -> Jobs:
+    return jobs.part(first, last)._replace(starts=np.empty((0, 0)))
+
+
+def _call_in_place(method: str, jobs: Jobs, place: Place, first: int) -> tuple[None, Array | None]:
+    """The same with starts that the parent shares: the result takes their place."""
+    own = attached_rows(place)[first : first + len(jobs.clients)]
+    trained = getattr(_own, method)(jobs._replace(starts=own, overwrite=True))
+    if trained is not own:
+        own[:] = trained
+    return None, jobs.steps_done

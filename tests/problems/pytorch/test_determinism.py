@@ -57,11 +57,11 @@ def works(draw_seed, count, momentum):
 
 
 @pytest.fixture(autouse=True, scope="module")
-def threads_for_short_steps_too():
-    from asyncfed.problems.pytorch import torch_problem as torch_problem
+def threads_for_short_calls_too():
+    from asyncfed.kernels import threads
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(torch_problem, "_SHORT_STEP", 0)
+        patch.setattr(threads, "SMALL", 0)
         yield
 
 

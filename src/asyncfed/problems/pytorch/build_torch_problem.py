@@ -42,7 +42,7 @@ def torch_problem(
             "test"), given like `clients`; a client may have none.
         test: an (x, y) in place of `held_out["test"]` where test rows belong to no client.
         device: "cpu" or "cuda".
-        together: False trains clients one by one where several could be trained at once.
+        together: False trains in torch, client by client, what the compiled kernel could train.
 
     Returns:
         The problem, for `af.run(experiment, problem=...)`.

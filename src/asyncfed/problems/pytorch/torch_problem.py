@@ -24,10 +24,10 @@ from asyncfed.problems.initial_params import initial_key
 from asyncfed.problems.one_client import OneClient
 from asyncfed.problems.protocol import Array, ClientScores, Initialisation, Jobs, NamedData, PackedData
 from asyncfed.problems.pytorch.code_fingerprint import module_text, params_digest, source_text
+from asyncfed.problems.pytorch.compiled_training import CompiledTraining, Paths, Ticket, layers_of
 from asyncfed.problems.pytorch.held_out_rows import held_out_rows, unowned_rows
 from asyncfed.problems.pytorch.module_evaluation import ModuleEvaluation, RowSums
 from asyncfed.problems.pytorch.module_replica import Path, Replica, draws_numbers, seed_torch, tensor_of, use_one_thread
-from asyncfed.problems.pytorch.stacked_training import Paths, Stack, Ticket, layers_of
 from asyncfed.problems.pytorch.tensor_clients import Pairs, TensorClients
 from asyncfed.problems.pytorch.tensor_rows import check_targets, class_numbers, features, targets_like
 from asyncfed.problems.pytorch.torch_losses import CLASSES, Loss, accuracy
@@ -35,8 +35,8 @@ from asyncfed.problems.pytorch.torch_losses import CLASSES, Loss, accuracy
 ModelFunction = Callable[[], nn.Module]
 Metric = Callable[[Tensor, Tensor], Tensor]
 
-_SHORT_STEP = 4_000_000
-"""Multiply-adds of a forward pass of one ticket's batch (about a tenth of a millisecond)."""
+_TIMES_FASTER = 8
+"""How many multiply-adds of the compiled kernel take as long as one of those that `run_split` thinks of."""
 
 _KNOWN_METRICS: dict[str, Metric] = {"accuracy": accuracy}
 
@@ -54,7 +54,7 @@ class TorchProblem:
         held_out: rows of the clients to measure on, by the name of the part.
         test: an (x, y) of rows that belong to no client.
         device: "cpu" or "cuda".
-        together: whether several clients are trained in one call where that is possible.
+        together: whether the compiled kernel trains what it can.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class TorchProblem:
         self._adapt()
         possible = together and self._device.type == "cpu" and self._x.is_floating_point()
         layers = layers_of(self._template, self._loss, tuple(self._x.shape[1:])) if possible else None
-        self._stack = None if layers is None else Stack(layers, self._loss, self._x, self._y)
+        self._compiled = None if layers is None else CompiledTraining(layers, self._loss, self._x, self._y)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return TorchProblem, self._given
@@ -118,8 +118,8 @@ class TorchProblem:
 
     @property
     def together(self) -> bool:
-        """True if several clients are trained in one call (`stacked_training.py`), false if one by one."""
-        return self._stack is not None
+        """True if the compiled kernel trains all clients of a call (`compiled_training.py`), false if torch does."""
+        return self._compiled is not None
 
     def init(self, seed: int, client: int | None = None, how: Initialisation = "zeros") -> Array:
         """The params of `model_fn()`, its draws keyed by the seed (and the client). `how` does not matter here."""
@@ -176,9 +176,8 @@ class TorchProblem:
         first = params_digest(self.init(0))
         code = (module_text(self._template), source_text(self._model_fn), self._loss.text)
         untrained = (f"{part} {rows.sha256()}" for part, rows in self._untrained.items())
-        return sha256(
-            "\n".join(("torch", self.clients.sha256(), *code, first, str(self.together), *untrained)).encode()
-        ).hexdigest()
+        how = "compiled" if self.together else "False"  # "True" in files of versions that rounded differently
+        return sha256("\n".join(("torch", self.clients.sha256(), *code, first, how, *untrained)).encode()).hexdigest()
 
     def optimum(self) -> None:
         """Not known."""
@@ -196,19 +195,16 @@ class TorchProblem:
         tickets = self._tickets(jobs)
         corrections, done = self._corrections(jobs), _room_for_counts(jobs)
         trained = starts if jobs.overwrite and starts.flags.writeable else np.empty_like(starts)
-        stack = self._stack
+        compiled, alone = self._split_jobs(tickets)
 
         def run(first: int, last: int) -> None:
             with use_one_thread():
-                together, alone = self._split_jobs(tickets[first:last])
-                if stack is not None and together:
-                    stack.train(starts, together, trained, None, corrections)
-                for ticket in together:
-                    done[ticket.place] = ticket.steps
-                for ticket in alone:
+                for ticket in alone[first:last]:
                     trained[ticket.place], done[ticket.place] = self._train_alone(starts, ticket, corrections)
 
-        run_split(run, self._costs(tickets), self._training_threads(tickets, threads))
+        self._train_compiled(compiled, starts, trained, None, corrections, done, threads)
+        if alone:
+            run_split(run, self._costs(alone), self._side_by_side(threads))
         if jobs.steps_done is not None:
             jobs.steps_done[:] = done
         return trained
@@ -219,28 +215,47 @@ class TorchProblem:
         tickets = self._tickets(jobs)
         corrections, done = self._corrections(jobs), _room_for_counts(jobs)
         paths = Paths(np.zeros(starts.shape), np.zeros(len(starts)))
-        stack = self._stack
+        compiled, alone = self._split_jobs(tickets)
 
         def run(first: int, last: int) -> None:
             with use_one_thread():
-                together, alone = self._split_jobs(tickets[first:last])
-                if stack is not None and together:
-                    stack.train(starts, together, np.empty_like(starts), paths, corrections)
-                for ticket in together:
-                    done[ticket.place] = ticket.steps
-                for ticket in alone:
+                for ticket in alone[first:last]:
                     path = Path(torch.from_numpy(starts[ticket.place].copy()))
                     _, done[ticket.place] = self._train_alone(starts, ticket, corrections, path)
                     paths.sums[ticket.place], paths.squares[ticket.place] = path.sums.numpy(), path.squares
 
-        run_split(run, self._costs(tickets), self._training_threads(tickets, threads))
+        self._train_compiled(compiled, starts, np.empty_like(starts), paths, corrections, done, threads)
+        if alone:
+            run_split(run, self._costs(alone), self._side_by_side(threads))
         if jobs.steps_done is not None:
             jobs.steps_done[:] = done
         return done.astype(np.float64), paths.sums, paths.squares
 
+    def _train_compiled(
+        self,
+        tickets: list[Ticket],
+        starts: Array,
+        trained: Array,
+        paths: Paths | None,
+        corrections: Array | None,
+        done: Array,
+        threads: int,
+    ) -> None:
+        """Let the compiled kernel train these into their rows of `trained`."""
+        compiled = self._compiled
+        if compiled is None or not tickets:
+            return
+        tasks = compiled.tasks(tickets)
+
+        def run(first: int, last: int) -> None:
+            compiled.train(starts, tasks, (first, last), trained, paths, corrections)
+
+        run_split(run, self._costs(tickets) // _TIMES_FASTER, threads)
+        done[tasks.counts[:, 0]] = tasks.counts[:, 4]
+
     def _split_jobs(self, tickets: list[Ticket]) -> tuple[list[Ticket], list[Ticket]]:
-        """Those to be trained together, and those to be trained alone: a patient client's end is not known before."""
-        if self._stack is None:
+        """Those for the compiled kernel, and those for torch, as patient clients are: it knows the loss of a batch."""
+        if self._compiled is None:
             return [], tickets
         return [t for t in tickets if not t.work.patience], [t for t in tickets if t.work.patience]
 
@@ -306,12 +321,6 @@ class TorchProblem:
     def _side_by_side(self, threads: int) -> int:
         """torch has one generator for all threads, so a module that draws is trained on one."""
         return 1 if self._draws else threads
-
-    def _training_threads(self, tickets: list[Ticket], threads: int) -> int:
-        """Stacked steps that are short spend their time in Python, where threads only wait for each other."""
-        if self._stack is not None and max((t.batch for t in tickets), default=0) * self.num_params < _SHORT_STEP:
-            return 1
-        return self._side_by_side(threads)
 
     def _replica(self) -> Replica:
         """One that is not in use; the caller appends it to `_free` when done."""

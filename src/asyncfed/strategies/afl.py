@@ -223,10 +223,8 @@ class AFL(KeepBusy, RuledStrategy, tag_field="kind", tag="afl"):
         def weigh(staleness: int) -> tuple[tuple[float, ...], float, Combine | None]:
             return self._weights((0,), (self._fraction(staleness),), AFLState(None), view)
 
-        kinds: dict[str, Literal["latest", "mix"]] = {"latest": "latest", "mixing": "mix"}
-        return ArrivalRule(
-            kinds.get(self.aggregate, "add"), self.concurrency, lambda tau: weigh(tau)[0][0], weigh(0)[2]
-        )
+        kind: Any = {"latest": "latest", "mixing": "mix"}.get(self.aggregate, "add")
+        return ArrivalRule(kind, self.concurrency, lambda tau: weigh(tau)[0][0], weigh(0)[2])
 
 
 def _weigh_by_participation(

@@ -158,8 +158,8 @@ MISTAKES = [
         "the change taken against the present model instead of the downloaded one",
         SHEET,
         "rules.vectors:Vectors.merge",
-        "self._add_step(self.params, model, start, weight, merged)",
-        "self._add_step(self.params, model, self.params, weight, merged)",
+        "kernels.add_step(self.params, model, start, weight, own)",
+        "kernels.add_step(self.params, model, self.params, weight, own)",
         "async_sgd",
     ),
     Mistake(

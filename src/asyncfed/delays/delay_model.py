@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from asyncfed.core.errors import ConfigError
+from asyncfed.core.promises import promises
 from asyncfed.core.random import purpose_key
 from asyncfed.core.record import UNSET, Config, UnsetType
 from asyncfed.core.types import Work
@@ -18,7 +19,7 @@ from asyncfed.delays.client_traits import bandwidth_trait, device_trait, slownes
 from asyncfed.delays.delay_numbers import DelayNumbers, TicketDraws
 from asyncfed.delays.delay_protocols import Array, DelayDescription, ExpectedDurations, Timing
 from asyncfed.delays.devices import Device, complete_classes
-from asyncfed.delays.distributions import Constant, Distribution, HasNumbers, require_positive_draws
+from asyncfed.delays.distributions import Constant, Distribution, require_positive_draws
 from asyncfed.delays.duration_trace import read_trace
 from asyncfed.delays.keyed_draws import keyed_unit
 from asyncfed.delays.presence import PresenceDescription
@@ -172,7 +173,7 @@ class BoundDelays:
         self._delays, self._seed = delays, seed
         self._num_clients = num_clients
         self._dropout = delays.dropout
-        self._timeout = delays.timeout
+        self._timeout = None if delays.timeout is None else float(delays.timeout)  # as it is read back
         self._per_sample = delays.per_sample
         self._presence = None if delays.availability is None else delays.availability.bind(num_clients, seed)
         self._factor = None if delays.variation is UNSET else delays.variation.bind(num_clients, seed)
@@ -269,7 +270,7 @@ class BoundDelays:
     def _ticket_draws(self, name: str) -> TicketDraws | None:
         distribution = getattr(self._delays, name)
         return (
-            TicketDraws(distribution, purpose_key(self._seed, name)) if isinstance(distribution, HasNumbers) else None
+            TicketDraws(distribution, purpose_key(self._seed, name)) if promises(distribution, "as_numbers") else None
         )
 
     def as_numbers(self) -> DelayNumbers | None:

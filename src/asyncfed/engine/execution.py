@@ -351,8 +351,8 @@ class Execution:
         journal.next_seq = seq + 1
         if len(tickets) == 1:
             detail = self.intern_form(merge)
-            weight = merge.weights[0]
-            journal.events.append((seq, self.now, MERGE, tickets[0], client, version, weight, merge.keep, detail))
+            weight, keep = float(merge.weights[0]), float(merge.keep)  # as they are read back, whoever wrote 1
+            journal.events.append((seq, self.now, MERGE, tickets[0], client, version, weight, keep, detail))
         else:
             detail = self._intern({**_form(merge), "tickets": tickets, "weights": merge.weights})
             journal.events.append((seq, self.now, MERGE, None, None, version, None, merge.keep, detail))

@@ -22,8 +22,8 @@ from asyncfed.kernels.sgd_loops import make_room, train_client
 
 Array = NDArray[Any]
 
-PAUSED, NO_ARRIVALS, TIME_IS_UP, ROOM_IS_FULL, NEEDS_TRAINING, NEEDS_DETAIL, NEEDS_WEIGHTS, NEEDS_ROWS, MEAN_IS_DUE = (
-    range(9)
+PAUSED, NO_TIME, TIME_IS_UP, ROOM_IS_FULL, NEEDS_TRAINING, NEEDS_DETAIL, NEEDS_WEIGHTS, NEEDS_ROWS, MEAN_IS_DUE = range(
+    9
 )
 HELD_ARE_DUE, MERGE_IS_DONE, BAD_TIMING = range(9, 12)
 """Why the loop stopped: see `sim/compiled_loop.py`, which does what each of them asks for."""
@@ -286,8 +286,6 @@ def run_arrivals(
         if s.phase == ARRIVE:
             if handled >= most:
                 return PAUSED, handled
-            if s.heap == 0:
-                return NO_ARRIVALS, handled
             if s.packed + (4 + s.tickets) * LONGEST_ROW > out.shape[0]:
                 return ROOM_IS_FULL, handled
             slot = heap[0]
@@ -296,6 +294,8 @@ def run_arrivals(
                 return TIME_IS_UP, handled
             client, staleness = ticket.client, s.version - ticket.version
             if ticket.is_lost == 0:
+                if not (ticket.arrives < np.inf and ticket.duration < np.inf):
+                    return NO_TIME, handled
                 if s.rule < HOLD:
                     ends_round = s.merged_this_round + 1 >= s.round_size
                     if (s.last_merge_detail if ends_round else s.merge_detail) < 0:

@@ -153,9 +153,8 @@ class Vectors:
             self._combine(merge, merge.combiner)
             return
         keep, kernels = merge.keep, self._kernels
-        own = (
-            renewed(self.params, 1) if self._is_large else None
-        )  # an array that holds the model so far, and that nobody else knows
+        # An array that holds the model so far, and that nobody else knows; None while there is none.
+        own = renewed(self.params, 1) if self._is_large else None
         for ticket, weight in zip(merge.tickets, merge.weights, strict=True):
             del self.client_of[ticket]
             model, start = self.trained.pop(ticket), self.starts.pop(ticket)

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from asyncfed.core.promises import promises
 from asyncfed.core.random import draw_key, purpose_key
-from asyncfed.core.types import Merge
+from asyncfed.core.types import Merge, Report
 from asyncfed.delays import DelayModel, check_timing
 from asyncfed.delays.delay_numbers import DelayNumbers, TicketDraws
 from asyncfed.engine.execution import Execution
@@ -83,7 +84,7 @@ class CompiledLoop:
         self._weights = np.array([rule.weight(staleness) for staleness in range(FIRST_WEIGHTS)])
         self._set_delays(numbers)
         self._load_latest()
-        training = problem.compiled_training() if isinstance(problem, TrainsInLoop) else None
+        training = cast(TrainsInLoop, problem).compiled_training() if promises(problem, "compiled_training") else None
         rows = int(problem.num_examples.max(initial=1))
         cost = 2.0 * rows * problem.num_params * strategy.work.epochs * rule.tickets
         self._trains = training is not None and (plan.threads == 1 or cost < SMALL)
@@ -177,6 +178,7 @@ class CompiledLoop:
             loop.HELD_ARE_DUE: self._merge_held,
             loop.TIME_IS_UP: self._end_time,
             loop.BAD_TIMING: self._refuse_timing,
+            loop.NO_TIME: self._refuse_report,
         }
         goes_on = True
         while goes_on:
@@ -289,6 +291,18 @@ class CompiledLoop:
         self._arrays.state.seq = execution.journal.next_seq
         return False
 
+    def _refuse_report(self) -> bool:
+        """The next report arrives at no time that a float can hold: the server says so."""
+        a = self._arrays
+        self.store()
+        ticket, client, arrives, duration = (
+            a.slots[a.heap[0]][name].item() for name in ("ticket", "client", "arrives", "duration")
+        )
+        self._execution.server.receive(
+            Report(ticket, client, arrives, duration, int(self._problem.num_examples[client]))
+        )
+        raise AssertionError(f"the server took ticket {ticket} at {arrives} s")
+
     def _refuse_timing(self) -> bool:
         ticket = self._arrays.slots[self._arrays.state.slot]
         client, number = int(ticket["client"]), int(ticket["ticket"])
@@ -319,7 +333,9 @@ def begin_loop(
     first merge on unless clients come and go. Compiled draws must be those of Python to the last bit.
     """
     numbers, server, rule = candidate.delays.as_numbers(), execution.server, candidate.rule
-    if numbers is None or execution.has_extras or (rule.kind != "cohort" and server.in_flight != rule.tickets):
+    if numbers is None or len(numbers.slowness) < problem.num_clients:
+        return None  # clients that the delays were not bound to are drawn when they are first asked for
+    if execution.has_extras or (rule.kind != "cohort" and server.in_flight != rule.tickets):
         return None
     for draws in (numbers.compute, numbers.download, numbers.upload):
         shape, a, b = draws.distribution.as_numbers()

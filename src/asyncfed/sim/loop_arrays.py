@@ -82,7 +82,8 @@ class LoopArrays:
         snapshot = server.snapshot()
         s.version, s.updates, s.now = execution.version, execution.updates, execution.now
         s.next_ticket, s.in_flight, s.inputs = server.next_ticket, server.in_flight, snapshot["inputs"]
-        s.shortest, s.longest = snapshot["shortest"] or inf, snapshot["longest"]
+        s.shortest = inf if snapshot["shortest"] is None else snapshot["shortest"]
+        s.longest = snapshot["longest"]
         s.seq, s.work, s.model_bytes = execution.journal.next_seq, -1, execution.ledger.model_bytes
         idle, strategy = snapshot["idle"], snapshot["state"]
         s.merged_this_round = strategy.get("merged_this_round", 0)

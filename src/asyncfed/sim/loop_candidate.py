@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
+from asyncfed.core.promises import promises
 from asyncfed.core.record import UNSET
 from asyncfed.core.types import Work
 from asyncfed.delays import DelayModel
@@ -23,11 +24,14 @@ ARRIVALS_WORTH_COMPILING = 20_000
 """Arrivals that were stepped through in this process, in all runs that the loop could do, after which it is worth the
 seconds that compiling it takes. Then it is on disk, and the next process need not wait."""
 
-HOOKS = ("start", "on_update", "on_lost", "observe", "merges", "refill", "job")
-"""Where a strategy decides: one that inherits a rule and overrides a hook decides otherwise than the rule says."""
-
 MOST_PARAMS = 4096
 """The loop copies the model with every ticket; runs of larger models spend their time elsewhere."""
+
+LARGEST_COUNT = 2**62
+
+MOST_NUMBERS, LEAST_ROW = 2**24, 16
+"""Parameters of all models that the loop makes room for, 128 MB, and what a ticket without any counts: stepping keeps
+models that are equal once, and a buffer that is never filled not at all."""
 
 
 class Candidate(NamedTuple):
@@ -41,23 +45,24 @@ class Candidate(NamedTuple):
 def find_candidate(problem: Problem, delays: DelayModel, plan: Plan, execution: Execution) -> Candidate | None:
     """The run as the loop needs to know it; None if the loop cannot do what it needs."""
     strategy: Any = plan.strategy
-    if not _decides_by_its_rule(type(strategy)) or not isinstance(delays, NumberedDelays):
+    if not promises(strategy, "arrival_rule") or not promises(delays, "as_numbers"):
         return None
     watched = execution.on_merge is not None or (plan.stopping is not None and plan.stopping.energy is not None)
     if watched or execution.rule is not None or plan.churn or problem.num_params > MOST_PARAMS:
         return None
     rule = strategy.arrival_rule(execution.server)
-    return Candidate(strategy, rule, delays) if rule is not None and _is_plain(strategy.work) else None
+    if rule is None or not _is_plain(strategy.work) or not _has_room(rule, plan, problem):
+        return None
+    return Candidate(strategy, rule, cast(NumberedDelays, delays))
 
 
-def _decides_by_its_rule(strategy: type) -> bool:
-    """Whether it has an `arrival_rule`, and no class between it and that one changes what the rule says in numbers."""
-    for each in strategy.__mro__:
-        if "arrival_rule" in vars(each):
-            return True
-        if any(name in vars(each) for name in HOOKS):
-            return False
-    return False
+def _has_room(rule: ArrivalRule, plan: Plan, problem: Problem) -> bool:
+    """Whether the loop's whole numbers hold this run's, and its arrays all tickets and all that wait for a merge."""
+    counts = (rule.tickets, rule.hold, plan.evaluation.every, plan.budget.updates or 0)
+    if not all(isinstance(count, int) and count < LARGEST_COUNT for count in counts):
+        return False
+    slots = rule.tickets + (rule.tickets if rule.kind == "cohort" else rule.hold)
+    return slots * max(problem.num_params, LEAST_ROW) <= MOST_NUMBERS
 
 
 def _is_plain(work: Work) -> bool:

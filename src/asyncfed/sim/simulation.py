@@ -57,7 +57,7 @@ class Simulation:
         self._entries: dict[int, tuple[float, int, float, float, bool]] = {}  # of the heap, when a ticket was cancelled
         self._kept = 0  # entries of the heap when those of cancelled tickets were last removed
         self._churn = plan.churn_in_order()
-        self._time_limit = inf if plan.budget.elapsed is None else plan.budget.elapsed
+        self._time_limit = inf if plan.budget.elapsed is None else float(plan.budget.elapsed)
         self.finished = False
         self._execution = set_up(problem, plan, journal, checkpoint)
         self._execution.most_drops = most_drops(problem.num_clients, plan)

@@ -29,7 +29,7 @@ Confirmed: the paper's text, proofs and published scripts were read; where they 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, Literal, cast
+from typing import Any, ClassVar, Literal
 
 from asyncfed.core.errors import ConfigError
 from asyncfed.core.record import Record, replace
@@ -223,7 +223,7 @@ class AFL(KeepBusy, RuledStrategy, tag_field="kind", tag="afl"):
         def weigh(staleness: int) -> tuple[tuple[float, ...], float, Combine | None]:
             return self._weights((0,), (self._fraction(staleness),), AFLState(None), view)
 
-        kind = cast(Any, {"latest": "latest", "mixing": "mix"}.get(self.aggregate, "add"))
+        kind: Any = {"latest": "latest", "mixing": "mix"}.get(self.aggregate, "add")
         return ArrivalRule(kind, self.concurrency, lambda staleness: weigh(staleness)[0][0], weigh(0)[2])
 
 

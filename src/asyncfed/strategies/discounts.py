@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import isfinite
-from typing import Protocol, runtime_checkable
+from typing import ClassVar, Protocol, runtime_checkable
 
 from asyncfed.core.errors import ConfigError
 from asyncfed.core.record import Config
@@ -28,6 +28,9 @@ class NoDiscount(Config, tag_field="kind", tag="constant"):
     1.0
     """
 
+    known_ahead: ClassVar[bool] = True
+    """Follows from the staleness alone: a simulator may ask for any staleness at any time."""
+
     def weight(self, staleness: int) -> float:
         """What an update of this staleness counts."""
         return 1.0
@@ -45,6 +48,9 @@ class Polynomial(Config, tag_field="kind", tag="polynomial"):
 
     Xie, Koyejo & Gupta, "Asynchronous Federated Optimization", OPT 2020.
     """
+
+    known_ahead: ClassVar[bool] = True
+    """Follows from the staleness alone: a simulator may ask for any staleness at any time."""
 
     power: float = 0.5
 
@@ -70,6 +76,9 @@ class Hinge(Config, tag_field="kind", tag="hinge"):
 
     Xie, Koyejo & Gupta, "Asynchronous Federated Optimization", OPT 2020.
     """
+
+    known_ahead: ClassVar[bool] = True
+    """Follows from the staleness alone: a simulator may ask for any staleness at any time."""
 
     slope: float = 10.0
     grace: int = 4

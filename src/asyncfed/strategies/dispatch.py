@@ -12,6 +12,7 @@ from math import inf
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, cast, runtime_checkable
 
 from asyncfed.core.errors import ConfigError
+from asyncfed.core.promises import promises
 from asyncfed.core.record import UNSET, Config, Record, UnsetType, replace, with_field_type
 from asyncfed.core.types import Action, Dispatch, Merge, Schedule, Train, Update, Work
 from asyncfed.rules.protocol import ServerRule, check_merge, rule_of
@@ -100,8 +101,11 @@ class _Policy(SumOnly):
 
     @property
     def may_decide_ahead(self) -> bool:
-        """Whether decisions are numbers alone: no rule that sees vectors, and idle clients drawn uniformly."""
-        return getattr(self, "rule", UNSET) is UNSET and getattr(self.sampler, "draws_from_idle", False)
+        """Whether decisions are numbers alone: no rule that sees vectors, idle clients drawn uniformly, and weights and
+        rates that may be asked for at any time."""
+        parts = [getattr(self, name, None) for name in ("schedule", "discount", "damping")]
+        known = all(part is None or promises(part, "known_ahead") for part in parts)
+        return known and getattr(self, "rule", UNSET) is UNSET and promises(self.sampler, "draws_from_idle")
 
     @property
     def observes(self) -> bool:

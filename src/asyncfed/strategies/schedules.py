@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import isfinite, sqrt
-from typing import Literal
+from typing import ClassVar, Literal
 
 from asyncfed.core.errors import ConfigError
 from asyncfed.core.record import Config, replace
@@ -20,6 +20,9 @@ class ConstantRate(Config, tag_field="kind", tag="constant"):
     >>> ConstantRate().plan(Work(learning_rate=0.1), round=9, delay_spread=3.0).learning_rate
     0.1
     """
+
+    known_ahead: ClassVar[bool] = True
+    """Changes rate and decay only, whenever it is asked: a simulator may plan ahead."""
 
     def plan(self, work: Work, round: int, delay_spread: float | None) -> Work:
         """The work as it is."""
@@ -45,6 +48,9 @@ class DelayAware(Config, tag_field="kind", tag="delay_aware"):
 
     Forootani & Iervolino, "Asynchronous Federated Learning", section on the dynamic learning rate.
     """
+
+    known_ahead: ClassVar[bool] = True
+    """Changes rate and decay only, whenever it is asked: a simulator may plan ahead."""
 
     delay_penalty: float = 0.01
     over: Literal["epoch", "round", "nothing"] = "epoch"

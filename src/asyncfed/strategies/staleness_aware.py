@@ -23,6 +23,8 @@ that a fresh change and one of staleness 1 both count in full, from memory.
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from asyncfed.core.record import Config
 from asyncfed.registry import register
 from asyncfed.strategies.algorithm import Algorithm, add_algorithm
@@ -38,6 +40,9 @@ class InverseStaleness(Config, tag_field="kind", tag="inverse"):
 
     Zhang, Gupta, Lian & Liu, "Staleness-aware Async-SGD for Distributed Deep Learning", IJCAI 2016.
     """
+
+    known_ahead: ClassVar[bool] = True
+    """Follows from the staleness alone: a simulator may ask for any staleness at any time."""
 
     def weight(self, staleness: int) -> float:
         """What an update of this staleness counts."""

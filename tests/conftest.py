@@ -34,7 +34,9 @@ from asyncfed.store.schema import KIND_NAMES
 from asyncfed.strategies import AFL
 from asyncfed.strategies.schedules import ConstantRate
 
-settings.register_profile("unhurried", deadline=None)  # a busy machine is no reason to fail
+# A busy machine is no reason to fail. CI draws twice as many examples: `--hypothesis-profile=thorough`.
+settings.register_profile("unhurried", deadline=None, max_examples=50)
+settings.register_profile("thorough", deadline=None, max_examples=100)
 settings.load_profile("unhurried")
 
 

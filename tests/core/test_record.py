@@ -1,6 +1,7 @@
 """Record and Config: frozen values, their written forms, and rows of events as bytes."""
 
 import pickle
+from typing import Any
 
 import msgspec
 import pytest
@@ -151,3 +152,13 @@ def test_records_are_packed_and_unpacked():
 def test_bytes_that_are_no_such_record_are_refused(packed):
     with pytest.raises(ValidationError):
         unpack(packed, Point)
+
+
+def test_a_field_gets_its_type_in_a_class_that_is_made_once():
+    class State(record.Record):
+        memory: Any = None
+
+    typed = record.with_field_type(State, "memory", Point)
+    assert record.from_plain({"memory": {"x": 1.0, "y": 2.0}}, typed).memory == Point(1.0, 2.0)
+    assert record.with_field_type(State, "memory", Point) is typed
+    assert record.from_plain({"memory": 3}, record.with_field_type(State, "memory", int)).memory == 3

@@ -56,9 +56,12 @@ def replace(record: T, **changes: Any) -> T:
 
 def with_field_type(record: type[T], name: str, kind: Any) -> type[T]:
     """The record with this type for a field declared `Any`, so that `from_plain` makes what was written of it."""
-    made: Any = type(record)
-    typed: type[T] = made(record.__name__, (record,), {"__annotations__": {name: kind}}, kw_only=True)
-    return typed
+    return cast(type[T], _with_field_type(cast(Any, record), name, kind))
+
+
+@cache  # the fields of a new class are read anew, which takes longer than to make a value of it
+def _with_field_type(record: Any, name: str, kind: Any) -> Any:
+    return type(record)(record.__name__, (record,), {"__annotations__": {name: kind}}, kw_only=True)
 
 
 def leave_out(record: Any, name: str) -> None:

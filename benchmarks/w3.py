@@ -19,7 +19,7 @@ PEERS = {"PyTorch loop, 1 thread": 1, "PyTorch loop, 2 threads": 2}
 NUM_CLIENTS, SAMPLES_EACH, FEATURES, CLASSES = 100, 60, 784, 10
 
 
-def measure(updates: int = 6000, torch_updates: int = 500, repeats: int = 5) -> Outcome:
+def measure(updates: int = 2000, torch_updates: int = 500, repeats: int = 5) -> Outcome:
     """Updates a second of AsyncFed, compiled and one by one in torch, against the faster of two PyTorch runs.
 
     On one thread the two are compared by processor time, which a busy machine disturbs less.

@@ -177,3 +177,19 @@ def _load_entry_points() -> None:
                 f'The package "{point.dist.name if point.dist else point.value}" offers parts for AsyncFed '
                 f"({point.value}), but they cannot be loaded: {error!r}. Mend or uninstall it."
             ) from error
+
+
+def promises(value: object, name: str) -> bool:
+    """Whether the value's own class has this attribute, and it is not False.
+
+    An inherited one does not count, nor does one that is handed through from a wrapped value: a subclass or a wrapper
+    may do something else, and has to make the promise anew.
+
+    >>> class Sure:
+    ...     known_ahead = True
+    >>> class Perhaps(Sure):
+    ...     pass
+    >>> promises(Sure(), "known_ahead"), promises(Perhaps(), "known_ahead")
+    (True, False)
+    """
+    return bool(vars(type(value)).get(name, False))

@@ -5,13 +5,12 @@ import pytest
 
 import asyncfed as af
 from asyncfed.core.errors import ProtocolError
-from asyncfed.core.promises import promises
 from asyncfed.core.record import Config, replace
 from asyncfed.core.types import Budget, Work
 from asyncfed.delays import BoundDelays
 from asyncfed.delays import distributions as d
 from asyncfed.engine.evaluation import Evaluation
-from asyncfed.registry import register
+from asyncfed.registry import promises, register
 from asyncfed.runs.simulate import simulate
 from asyncfed.strategies import AFL, AsyncSGD, DelayAdaptive, FedAsync, FedAvg, FedBuff
 from asyncfed.strategies.discounts import Polynomial

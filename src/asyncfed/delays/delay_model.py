@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from asyncfed.core.errors import ConfigError
-from asyncfed.core.promises import promises
 from asyncfed.core.random import purpose_key
 from asyncfed.core.record import UNSET, Config, UnsetType
 from asyncfed.core.types import Work
@@ -25,7 +24,7 @@ from asyncfed.delays.keyed_draws import keyed_unit
 from asyncfed.delays.presence import PresenceDescription
 from asyncfed.delays.variation import Variation
 from asyncfed.delays.work_amount import count_passes
-from asyncfed.registry import declare_part
+from asyncfed.registry import declare_part, promises
 
 TicketDraw: TypeAlias = Callable[[int, int], float]
 ONE = Constant(value=1.0)

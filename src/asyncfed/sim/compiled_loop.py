@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from asyncfed.core.promises import promises
 from asyncfed.core.random import draw_key, purpose_key
 from asyncfed.core.types import Merge, Report
 from asyncfed.delays import DelayModel, check_timing
@@ -26,6 +25,7 @@ from asyncfed.kernels.duration_draws import SHAPES, agrees
 from asyncfed.kernels.threads import SMALL
 from asyncfed.problems.protocol import CompiledTraining, Jobs, Problem, TrainsInLoop
 from asyncfed.problems.sgd_tasks import work_numbers
+from asyncfed.registry import promises
 from asyncfed.sim import loop_candidate
 from asyncfed.sim.loop_arrays import Clock, LoopArrays
 from asyncfed.sim.loop_candidate import Candidate

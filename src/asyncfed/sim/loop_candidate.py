@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from asyncfed.core.promises import promises
 from asyncfed.core.record import UNSET
 from asyncfed.core.types import Work
 from asyncfed.delays import DelayModel
@@ -13,6 +12,7 @@ from asyncfed.engine.execution import Execution
 from asyncfed.engine.plan import Plan
 from asyncfed.problems.client_measurements import asks_for_measurements
 from asyncfed.problems.protocol import Problem
+from asyncfed.registry import promises
 
 if TYPE_CHECKING:
     from asyncfed.strategies.arrival_rule import ArrivalRule, DecidesByStaleness

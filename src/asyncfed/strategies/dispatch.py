@@ -12,9 +12,9 @@ from math import inf
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, cast, runtime_checkable
 
 from asyncfed.core.errors import ConfigError
-from asyncfed.core.promises import promises
 from asyncfed.core.record import UNSET, Config, Record, UnsetType, replace, with_field_type
 from asyncfed.core.types import Action, Dispatch, Merge, Schedule, Train, Update, Work
+from asyncfed.registry import promises
 from asyncfed.rules.protocol import ServerRule, check_merge, rule_of
 from asyncfed.strategies.protocol import View
 from asyncfed.strategies.samplers import ObservingSampler, Sampler, WorkCheckingSampler

@@ -11,7 +11,10 @@ from asyncfed.delays import BoundDelays
 from asyncfed.delays import distributions as d
 from asyncfed.engine.evaluation import Evaluation
 from asyncfed.registry import promises, register
+from asyncfed.runs.header import new_header
 from asyncfed.runs.simulate import simulate
+from asyncfed.sim.simulation import Simulation
+from asyncfed.store.journal import Journal
 from asyncfed.strategies import AFL, AsyncSGD, DelayAdaptive, FedAsync, FedAvg, FedBuff
 from asyncfed.strategies.discounts import Polynomial
 from asyncfed.strategies.samplers import UniformIdle
@@ -204,3 +207,31 @@ def test_the_clock_does_not_run_beyond_what_a_float_holds():
         refusals.append(str(refused.value))
     assert refusals[0] == refusals[1]
     assert np.isfinite(1e306 * 128)  # so that the loop had taken over
+
+
+@pytest.mark.parametrize("strategy", [AFL(concurrency=5, work=WORK), FedBuff(concurrency=5, buffer_size=3, work=WORK)])
+def test_a_run_that_ends_by_time_leaves_the_same_arrivals(strategy):
+    experiment = experiment_of(strategy, budget=Budget(elapsed=200.0))
+    problem, heaps = experiment.problem(), []
+    for compiled in (True, False):
+        journal = Journal.create(None, new_header(experiment, problem))
+        delays = experiment.delays.bind(CLIENTS, experiment.seed)
+        simulation = Simulation(problem, delays, experiment.plan(1), journal, compiled=compiled)
+        while not simulation.advance(300):
+            pass
+        heaps.append(sorted(simulation.checkpoint()[0]["heap"]))
+    assert heaps[0] == heaps[1]
+
+
+def test_the_same_trainings_are_asked_for_in_the_same_calls():
+    class Noting(Delegating):
+        def local_train_many(self, jobs, threads=1):
+            calls.append((jobs.clients, jobs.works, jobs.keys, jobs.starts.tobytes()))
+            return self._inner.local_train_many(jobs, threads)
+
+    experiment, calls = experiment_of(FedBuff(concurrency=5, buffer_size=3, work=WORK)), []
+    problem = Noting(experiment.problem())
+    simulate(experiment, problem=problem)
+    looped, calls = calls, []
+    simulate(experiment, problem=problem, compiled=False)
+    assert looped == calls

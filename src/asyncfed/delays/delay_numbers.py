@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,7 +44,6 @@ class DelayNumbers(NamedTuple):
     per_sample: float
 
 
-@runtime_checkable
 class NumberedDelays(DelayModel, Protocol):
     """A delay model that may be written in numbers."""
 

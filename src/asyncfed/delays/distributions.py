@@ -61,7 +61,6 @@ class Distribution(Protocol):
 declare_part("distribution", Distribution)
 
 
-@runtime_checkable
 class HasNumbers(Distribution, Protocol):
     """A distribution that compiled code can draw from: the shipped ones are. One of your own need not be."""
 

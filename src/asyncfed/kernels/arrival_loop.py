@@ -22,10 +22,8 @@ from asyncfed.kernels.sgd_loops import make_room, train_client
 
 Array = NDArray[Any]
 
-PAUSED, NO_TIME, TIME_IS_UP, ROOM_IS_FULL, NEEDS_TRAINING, NEEDS_DETAIL, NEEDS_WEIGHTS, NEEDS_ROWS, MEAN_IS_DUE = range(
-    9
-)
-HELD_ARE_DUE, MERGE_IS_DONE, BAD_TIMING = range(9, 12)
+PAUSED, MUST_STEP, ROOM_IS_FULL, NEEDS_TRAINING, NEEDS_DETAIL, NEEDS_WEIGHTS, NEEDS_ROWS, MEAN_IS_DUE = range(8)
+HELD_ARE_DUE, MERGE_IS_DONE, BAD_TIMING = range(8, 11)
 """Why the loop stopped: see `sim/compiled_loop.py`, which does what each of them asks for."""
 
 ARRIVE, MERGED, SETTLED, SEND = range(4)
@@ -291,11 +289,11 @@ def run_arrivals(
             slot = heap[0]
             ticket = slots[slot]
             if ticket.arrives > s.time_limit:
-                return TIME_IS_UP, handled
+                return MUST_STEP, handled
             client, staleness = ticket.client, s.version - ticket.version
             if ticket.is_lost == 0:
                 if not (ticket.arrives < np.inf and ticket.duration < np.inf):
-                    return NO_TIME, handled
+                    return MUST_STEP, handled
                 if s.rule < HOLD:
                     ends_round = s.merged_this_round + 1 >= s.round_size
                     if (s.last_merge_detail if ends_round else s.merge_detail) < 0:

@@ -246,7 +246,6 @@ class CompiledTraining(NamedTuple):
         return CompiledTraining(x, y, offsets, self.model)
 
 
-@runtime_checkable
 class TrainsInLoop(Protocol):
     """A problem that compiled code can train client by client, without a call of `local_train_many`."""
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from asyncfed.core.random import draw_key, purpose_key
-from asyncfed.core.types import Merge, Report
+from asyncfed.core.types import Merge
 from asyncfed.delays import DelayModel, check_timing
 from asyncfed.delays.delay_numbers import DelayNumbers, TicketDraws
 from asyncfed.engine.execution import Execution
@@ -164,8 +164,12 @@ class CompiledLoop:
 
     # ---- running ---------------------------------------------------------------------------------------------
 
-    def advance(self, arrivals: int) -> None:
-        """Let up to so many arrivals happen; fewer if the run ends."""
+    def advance(self, arrivals: int) -> int:
+        """Let up to so many arrivals happen; fewer if the run ends.
+
+        Answers with how many are left to be stepped through, after `store`: the next one is beyond the time budget, or
+        at no time that a float can hold.
+        """
         loop, run = arrival_loop, arrival_loop.run_arrivals
         answers: dict[int, Callable[[], bool]] = {
             loop.ROOM_IS_FULL: self._empty_room,
@@ -176,16 +180,15 @@ class CompiledLoop:
             loop.MEAN_IS_DUE: self._renew_mean,
             loop.MERGE_IS_DONE: self._finish_merge,
             loop.HELD_ARE_DUE: self._merge_held,
-            loop.TIME_IS_UP: self._end_time,
             loop.BAD_TIMING: self._refuse_timing,
-            loop.NO_TIME: self._refuse_report,
         }
         goes_on = True
         while goes_on:
             why, handled = run(self._arrays.state.record, arrivals, *self._arguments)
             arrivals -= handled
-            goes_on = why != loop.PAUSED and answers[why]()
+            goes_on = why in answers and answers[why]()
         self._arrays.store_progress()
+        return arrivals if why == loop.MUST_STEP else 0
 
     def store(self) -> None:
         """Give everything back to the objects of the run; the loop may go on afterwards."""
@@ -213,6 +216,7 @@ class CompiledLoop:
         a, key = self._arrays, self._arrays.state.train
         out = a.heap[: a.state.heap]
         slots = out[(a.slots["is_trained"][out] == 0) & (a.slots["is_lost"][out] == 0)]
+        slots = slots[np.argsort(a.slots["ticket"][slots])]  # the very calls that stepping makes
         clients, tickets = a.slots["client"][slots].tolist(), a.slots["ticket"][slots].tolist()
         works = [a.work_of(slot) for slot in slots.tolist()]
         keys = [draw_key(key, client, ticket) for client, ticket in zip(clients, tickets, strict=True)]
@@ -282,26 +286,6 @@ class CompiledLoop:
         if merge.ends_round:
             self._set_work()
         return True
-
-    def _end_time(self) -> bool:
-        limit, execution = self._arrays.state.time_limit, self._execution
-        self._arrays.store_progress()
-        self._arrays.state.now = execution.now = limit
-        execution.halt(f"the time budget of {limit:g} s is spent")
-        self._arrays.state.seq = execution.journal.next_seq
-        return False
-
-    def _refuse_report(self) -> bool:
-        """The next report arrives at no time that a float can hold: the server says so."""
-        a = self._arrays
-        self.store()
-        ticket, client, arrives, duration = (
-            a.slots[a.heap[0]][name].item() for name in ("ticket", "client", "arrives", "duration")
-        )
-        self._execution.server.receive(
-            Report(ticket, client, arrives, duration, int(self._problem.num_examples[client]))
-        )
-        raise AssertionError(f"the server took ticket {ticket} at {arrives} s")
 
     def _refuse_timing(self) -> bool:
         ticket = self._arrays.slots[self._arrays.state.slot]

@@ -121,11 +121,11 @@ class Simulation:
             if self._loop is None:
                 self._candidate = None
                 return arrivals
-        self._loop.advance(arrivals)
-        if self._execution.server.stopped is not None:
+        arrivals = self._loop.advance(arrivals)
+        if arrivals or self._execution.server.stopped is not None:
             self._loop.store()
             self._loop = None
-        return 0
+        return arrivals
 
     def _step(self, arrivals: int) -> None:
         """Let up to so many arrivals happen, one after another."""

@@ -16,7 +16,7 @@ simulator may step through them at any time, and arrives at the same bytes.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from asyncfed.core.record import Record
 from asyncfed.core.types import Combine, Merge, Schedule, Work
@@ -48,7 +48,6 @@ class ArrivalRule(Record):
     merge_held: Callable[[tuple[int, ...], tuple[Any, ...]], Merge] | None = None
 
 
-@runtime_checkable
 class DecidesByStaleness(Protocol):
     """A strategy that may have an `ArrivalRule`."""
 

@@ -202,8 +202,8 @@ def test_a_server_that_is_killed_ends_as_if_it_had_not_been(tmp_path):
 @pytest.mark.slow
 def test_a_killed_server_takes_its_clients_memories_with_it_and_the_journal_says_so(tmp_path):
     path = tmp_path / "live.sqlite"
-    kill_and_resume(path, 1, 400, np.random.default_rng(0), kind="sparse")
-    check_whole(path, 400)
+    kill_and_resume(path, 1, 2500, np.random.default_rng(0), kind="sparse")
+    check_whole(path, 2500)
     anew = [event.client for event in af.load(path).journal.event_rows() if event.kind == REPORT and event.memory == -1]
     assert sorted(anew) == [0, 1, 2, 3]
 

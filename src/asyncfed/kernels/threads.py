@@ -8,7 +8,7 @@ with something else their waiting threads spin (a call of 0.2 ms was seen to tak
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from threading import Thread, current_thread
 from typing import Any
@@ -74,6 +74,7 @@ def run_split(run: Callable[[int, int], None], costs: NDArray[Any], threads: int
     try:
         run(*own)
     finally:
-        wait(elsewhere)
-    for part in elsewhere:
-        part.result()
+        failures = [part.exception() for part in elsewhere]  # waits for each, in a fraction of the time of `wait`
+    for failure in failures:
+        if failure is not None:
+            raise failure

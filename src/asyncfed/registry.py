@@ -185,6 +185,13 @@ def promises(value: object, name: str) -> bool:
     An inherited one does not count, nor does one that is handed through from a wrapped value: a subclass or a wrapper
     may do something else, and has to make the promise anew.
 
+    Args:
+        value: a part, such as a strategy or a distribution.
+        name: what is promised, such as "arrival_rule" or "as_numbers".
+
+    Returns:
+        Whether code may rely on it instead of calling the part's other methods.
+
     >>> class Sure:
     ...     known_ahead = True
     >>> class Perhaps(Sure):

@@ -16,22 +16,13 @@ from numpy.typing import NDArray
 from asyncfed.kernels.batch_step import batch_step, empty_tails, fill_tails
 from asyncfed.kernels.client_losses import block_loss
 from asyncfed.kernels.compiled import compiled
+from asyncfed.kernels.keyed_words import GOLDEN, mix64
 from asyncfed.kernels.vector_code import GROUP, VECTOR_BYTES
 
 Array = NDArray[Any]
 
-_GOLDEN = np.uint64(0x9E37_79B9_7F4A_7C15)
-_FIRST_FACTOR = np.uint64(0xBF58_476D_1CE4_E5B9)
-_SECOND_FACTOR = np.uint64(0x94D0_49BB_1331_11EB)
 _LOW_HALF = np.uint64(0xFFFF_FFFF)
-_27, _30, _31, _32 = (np.uint64(shift) for shift in (27, 30, 31, 32))
-
-
-@compiled
-def _mix64(z: np.uint64) -> np.uint64:
-    z = (z ^ (z >> _30)) * _FIRST_FACTOR
-    z = (z ^ (z >> _27)) * _SECOND_FACTOR
-    return z ^ (z >> _31)
+_32 = np.uint64(32)
 
 
 @compiled
@@ -39,8 +30,8 @@ def shuffle(order: Array, word: np.uint64) -> np.uint64:
     """Permute `order` in place with the words after `word`; return the last word used."""
     i = order.shape[0] - 1
     while i >= 1:
-        word += _GOLDEN
-        bits = _mix64(word)
+        word += GOLDEN
+        bits = mix64(word)
         j = np.int64(((bits & _LOW_HALF) * np.uint64(i + 1)) >> _32)
         order[i], order[j] = order[j], order[i]
         if i >= 2:

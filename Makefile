@@ -8,7 +8,7 @@ PIP := $(BIN)/pip --disable-pip-version-check -q install -c constraints.txt
 # Keep what Python compiles: the tests start some hundred interpreters.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo arena robustness communication audit-privacy test test-slow test-flower lint bench bench-rivals clean
+.PHONY: demo arena robustness communication audit-privacy test test-slow test-flower test-ray lint bench bench-rivals clean
 
 # What the demo needs and nothing else: no PyTorch, no Flower, none of the tools.
 $(DEMO_STAMP): pyproject.toml constraints.txt
@@ -42,10 +42,10 @@ communication: $(STAMP)
 	$(BIN)/asyncfed communication $(COMMUNICATION)
 
 test: $(STAMP)
-	$(BIN)/pytest -n 2 -m "not slow and not flower" $(PYTEST)
+	$(BIN)/pytest -n 2 -m "not slow and not flower and not ray" $(PYTEST)
 
 test-slow: $(STAMP)
-	$(BIN)/pytest -n 2 -m "slow and not flower" $(PYTEST)
+	$(BIN)/pytest -n 2 -m "slow and not flower and not ray" $(PYTEST)
 
 # Flower pins many packages, and older versions of some than we would take, so it lives in an environment of its own.
 # There the command line is tested once more, with those.
@@ -56,6 +56,16 @@ test-slow: $(STAMP)
 
 test-flower: .venv-flower/.installed
 	.venv-flower/bin/pytest -m "flower or not slow" tests/flower tests/cli --durations=3 $(PYTEST)
+
+# Ray needs other versions of what Flower's simulation needs, so it has an environment of its own too, with PyTorch.
+.venv-ray/.installed: pyproject.toml constraints.txt
+	test -x .venv-ray/bin/python || $(PYTHON) -m venv .venv-ray
+	.venv-ray/bin/pip --disable-pip-version-check -q install -c constraints.txt torch
+	.venv-ray/bin/pip --disable-pip-version-check -q install -c constraints.txt -e ".[ray,torch,data,advise]" pytest hypothesis
+	touch $@
+
+test-ray: .venv-ray/.installed
+	.venv-ray/bin/pytest -m "ray" tests/cluster --durations=3 $(PYTEST)
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
@@ -70,4 +80,4 @@ bench-rivals: $(STAMP)
 	$(BIN)/python -m benchmarks.rivals $(RIVALS)
 
 clean:
-	rm -rf .venv .venv-flower .venv-rivals runs build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage .coverage.*
+	rm -rf .venv .venv-flower .venv-ray .venv-rivals runs build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage .coverage.*

@@ -1,6 +1,7 @@
 """Which files are collected, and how the workers share the tests.
 
-Without Flower, its room can be neither imported nor tested; `make test-flower` does both.
+Without Flower, its room can be neither imported nor tested; `make test-flower` does both. So it is with Ray and
+`make test-ray`.
 """
 
 import gc
@@ -9,6 +10,8 @@ from importlib.util import find_spec
 import pytest
 
 collect_ignore_glob = [] if find_spec("flwr") else ["src/asyncfed/flower/*", "tests/flower"]
+if not find_spec("ray"):
+    collect_ignore_glob += ["src/asyncfed/cluster/*", "tests/cluster"]
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -93,6 +93,10 @@ ROOMS = {
         "presets",
         "runs",
     },
+    "cluster": {
+        *BOTTOM,
+        *("kernels", "attacks", "uplinks", "data", "problems", "store", "live", "engine", "experiment", "runs"),
+    },
     "testing": {*BOTTOM, "rules", "uplinks", "problems", "delays", "strategies", "attacks"},
     "api": {
         *BOTTOM,
@@ -132,6 +136,7 @@ ROOMS = {
             "certificates",
             "report",
             "flower",
+            "cluster",
             "arena",
             "robustness",
             "privacy_audit",
@@ -177,6 +182,7 @@ OUTSIDE = {
         *("prometheus_client", "tensorboardX", "mlflow"),
     },
     "flower": {"numpy", "flwr", "cryptography"},
+    "cluster": {"numpy", "ray"},
     "testing": {"numpy"},
     "api": {"numpy"},
     "sklearn": {"numpy", "scipy", "sklearn", "threadpoolctl"},
@@ -206,6 +212,7 @@ CONFINED = {
     "optuna": ("advice/proposals.py",),
     "safetensors": ("problems/pytorch/torch_problem.py",),
     "flwr": ("flower/",),
+    "ray": ("cluster/",),
     "cryptography": ("flower/credentials.py",),
     "zstandard": ("uplinks/zstandard.py",),
 }

@@ -8,7 +8,7 @@ PIP := $(BIN)/pip --disable-pip-version-check -q install -c constraints.txt
 # Keep what Python compiles: the tests start some hundred interpreters.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo arena robustness communication audit-privacy test test-slow test-flower test-ray lint bench bench-rivals clean
+.PHONY: demo arena robustness communication audit-privacy test test-slow test-flower test-ray lint bench bench-rivals soak clean
 
 # What the demo needs and nothing else: no PyTorch, no Flower, none of the tools.
 $(DEMO_STAMP): pyproject.toml constraints.txt
@@ -78,6 +78,10 @@ bench: $(STAMP)
 # Makes an environment for each rival (some 10 GB in all, below .venv-rivals) and runs them in turn with AsyncFed.
 bench-rivals: $(STAMP)
 	$(BIN)/python -m benchmarks.rivals $(RIVALS)
+
+# An hour: a long live run, and one that is killed every minute. SOAK=--quick takes two minutes.
+soak: $(STAMP)
+	$(BIN)/python -m benchmarks.soak $(SOAK)
 
 clean:
 	rm -rf .venv .venv-flower .venv-ray .venv-rivals runs build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage .coverage.*

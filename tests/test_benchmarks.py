@@ -25,6 +25,7 @@ from benchmarks import (
     large_live,
     limit,
     live,
+    long_live,
     measure,
     million,
     networks,
@@ -164,6 +165,13 @@ def test_large_live():
         assert run["updates"] >= 25
         assert 1.0 <= run["written"] < 3.0
         assert run["cpu_ms"] > 0
+
+
+def test_long_live():
+    outcome = long_live.measure(params=1_000, clients=2, updates=3_000)
+    assert_fills_the_table(outcome)
+    assert outcome.numbers["disk"]["largest"] >= outcome.numbers["disk"]["late"] > 0
+    assert outcome.numbers["server memory"]["late"] > 10_000_000
 
 
 def test_live():

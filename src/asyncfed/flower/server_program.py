@@ -27,6 +27,7 @@ from asyncfed.problems.protocol import Problem
 from asyncfed.runs.cores import usable_cores
 from asyncfed.runs.header import check_same_problem, new_header, same_experiment
 from asyncfed.runs.live import check_fit
+from asyncfed.runs.measuring_thread import MeasuringThread
 from asyncfed.runs.progress import seal
 from asyncfed.store.journal import Journal
 
@@ -85,13 +86,15 @@ def run_on_grid(
     journal = _open_journal(file, header, experiment, problem, settings, absent, build is not None)
     session = LiveSession(problem, plan, journal, name=secrets.token_hex(16), limits=settings.limits)
     log.info("asyncfed: %s %s", "continuing" if header else "beginning", file)
-    _drive(session, driver, settings)
-    seal(session, journal)
+    with MeasuringThread() as thread:
+        _drive(session, driver, settings, thread)
+        seal(session, journal)
     log.info("asyncfed: %s: %s; %s updates, %s", *session.state.verdict, session.state.updates, _loss(session.state))
 
 
-def _drive(session: LiveSession, driver: GridDriver, settings: FlowerSettings) -> None:
+def _drive(session: LiveSession, driver: GridDriver, settings: FlowerSettings, thread: MeasuringThread) -> None:
     session.resume()  # which starts if nothing has happened yet
+    session.evaluate_with(thread.submit)
     driver.attach(session)
     state = session.state
     began, logged_at = time.monotonic() - state.elapsed, 0.0

@@ -4,6 +4,7 @@ An engine moves messages and keeps the clock; all else is decided here. Every en
 
     session = LiveSession(problem, plan, journal, name=fresh_random_text, limits=Limits())
     session.start()                                 # or resume(), if the run was interrupted or killed
+    session.evaluate_with(submit)                   # if models are to be measured while the run goes on
     began = monotonic() - session.state.elapsed     # `now` below is monotonic() - began: it continues a resumed run
     while not session.finished:
         for client, result, arrays in received():   # as many as there are: they share one commit
@@ -43,6 +44,7 @@ from asyncfed.core.pool import ClientPool
 from asyncfed.core.random import draw_key, purpose_key
 from asyncfed.core.record import UNSET, Config, Record, UnsetType, replace
 from asyncfed.core.types import Dispatch, Report, Uplink, Work
+from asyncfed.engine.background_evaluation import BackgroundEvaluation, Submit
 from asyncfed.engine.execution_setup import set_up
 from asyncfed.engine.plan import Checkpoint, Plan, most_drops
 from asyncfed.engine.progress import RunState
@@ -136,7 +138,7 @@ class LiveSession:
         if self._is_private:
             journal.erase_what_is_deleted()
             self._limits = replace(self._limits, times_median=inf)
-        self._records = TicketRecords(self._limits)
+        self._records = TicketRecords(self._limits, self._execution.vectors.params.nbytes)
         self._saved_version = self._execution.version
         self.max_result_bytes = 0
         """How long the body of a result may be, whichever ticket it is for."""
@@ -382,8 +384,12 @@ class LiveSession:
             return []
         late = self._records.find_overdue(self._execution.server.outstanding.values(), self._execution.now)
         for dispatch in late:
-            self.lose(dispatch.ticket, f"no answer within {self._limits.ticket_seconds:g} s", now)
+            self.lose(dispatch.ticket, f"no answer within {self._records.allowed_seconds:.4g} s", now)
         return [dispatch.client for dispatch in late]
+
+    def evaluate_with(self, submit: Submit) -> None:
+        """Measure models in the background from now on: an engine calls it when the run has begun."""
+        self._execution.background = BackgroundEvaluation(self._execution.evaluator, submit)
 
     def halt(self, reason: str, now: float) -> None:
         """The engine ends the run: no client is left, say."""
@@ -398,6 +404,7 @@ class LiveSession:
         """Write all that happened to disk. The tickets it returns may then be sent, and results acknowledged."""
         self._advance_clock(now)
         journal = self._journal
+        self._execution.take_evaluation()
         if self._saved_at is None:
             self.save()
         elif journal.events or journal.evaluations:
@@ -466,7 +473,9 @@ class LiveSession:
         return self._execution.first_model(client)
 
     def _checkpoint_due(self, since_last: float) -> bool:
-        policy, accepted, size = self._policy, self._payload_bytes, self._checkpoint_bytes
+        policy, size, background = self._policy, self._checkpoint_bytes, self._execution.background
+        patience = 2.0 if background is not None and background.is_running else 1.0  # else it would be waited for
+        accepted, since_last = self._payload_bytes / patience, since_last / patience
         worth_it = size <= policy.small_bytes or accepted >= policy.times_its_size * size
         return worth_it and (
             since_last >= policy.seconds or accepted >= policy.payload_bytes or size > policy.small_bytes
@@ -480,7 +489,11 @@ class LiveSession:
         return self._is_private and self._execution.version != self._saved_version
 
     def save(self) -> None:
-        """Write a checkpoint with all that happened. Tickets that `commit` has not returned yet stay where they are."""
+        """Write a checkpoint with all that happened. Tickets that `commit` has not returned yet stay where they are.
+
+        A measurement that was begun is waited for: what came before a checkpoint is not repeated.
+        """
+        self._execution.take_evaluation(wait=True)
         state, arrays = self.checkpoint()
         self._journal.commit(state, arrays)
         self._payload_bytes, self._saved_at = 0, self._execution.now

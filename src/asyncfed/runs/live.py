@@ -22,6 +22,7 @@ from asyncfed.runs.cores import thread_count
 from asyncfed.runs.given_problem import choose_problem, stored_problem
 from asyncfed.runs.header import check_same_problem, new_header, same_experiment
 from asyncfed.runs.interruption import interruptible
+from asyncfed.runs.measuring_thread import MeasuringThread
 from asyncfed.runs.progress import progress, seal
 from asyncfed.runs.result import RecordedRun
 from asyncfed.store.journal import Journal
@@ -175,7 +176,7 @@ def _drive(
         limits=from_plain(live["limits"], Limits),
         checkpoints=from_plain(live["saving"], CheckpointPolicy),
     )
-    with interruptible() as interrupted:
+    with interruptible() as interrupted, MeasuringThread() as thread:
         begun = False
 
         def report_progress() -> None:
@@ -185,6 +186,7 @@ def _drive(
         def begin() -> None:
             nonlocal begun
             session.resume()
+            session.evaluate_with(thread.submit)
             begun = True
 
         engine.drive(session, problem, begin, _Control(interrupted.is_set, report_progress))

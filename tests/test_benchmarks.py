@@ -163,7 +163,7 @@ def test_large_live():
     assert_fills_the_table(outcome)
     for [run] in outcome.numbers["runs"].values():
         assert run["updates"] >= 25
-        assert 1.0 <= run["written"] < 3.0
+        assert 0.9 <= run["written"] < 3.0  # the first update counted may have been written before
         assert run["cpu_ms"] > 0
 
 

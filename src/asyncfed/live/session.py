@@ -384,7 +384,7 @@ class LiveSession:
             return []
         late = self._records.find_overdue(self._execution.server.outstanding.values(), self._execution.now)
         for dispatch in late:
-            self.lose(dispatch.ticket, f"no answer within {self._records.allowed_seconds:.4g} s", now)
+            self.lose(dispatch.ticket, f"no answer within {round(self._records.allowed_seconds or 0.0, 2):g} s", now)
         return [dispatch.client for dispatch in late]
 
     def evaluate_with(self, submit: Submit) -> None:

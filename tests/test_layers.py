@@ -97,6 +97,10 @@ ROOMS = {
         *BOTTOM,
         *("kernels", "attacks", "uplinks", "data", "problems", "store", "live", "engine", "experiment", "runs"),
     },
+    "dashboard": {
+        *BOTTOM,
+        *("kernels", "strategies", "privacy", "store", "experiment", "runs", "analysis", "certificates", "report"),
+    },
     "testing": {*BOTTOM, "rules", "uplinks", "problems", "delays", "strategies", "attacks"},
     "api": {
         *BOTTOM,
@@ -137,6 +141,7 @@ ROOMS = {
             "report",
             "flower",
             "cluster",
+            "dashboard",
             "arena",
             "robustness",
             "privacy_audit",
@@ -183,6 +188,7 @@ OUTSIDE = {
     },
     "flower": {"numpy", "flwr", "cryptography"},
     "cluster": {"numpy", "ray"},
+    "dashboard": {"numpy", "starlette", "uvicorn"},
     "testing": {"numpy"},
     "api": {"numpy"},
     "sklearn": {"numpy", "scipy", "sklearn", "threadpoolctl"},
@@ -213,6 +219,8 @@ CONFINED = {
     "safetensors": ("problems/pytorch/torch_problem.py",),
     "flwr": ("flower/",),
     "ray": ("cluster/",),
+    "starlette": ("dashboard/",),
+    "uvicorn": ("dashboard/",),
     "cryptography": ("flower/credentials.py",),
     "zstandard": ("uplinks/zstandard.py",),
 }

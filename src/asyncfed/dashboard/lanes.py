@@ -15,6 +15,9 @@ IDLE, WAITS, DOWNLOAD, TRAIN, UPLOAD, LOST, GIVEN_UP, OUT, REFUSED_REPLY, SET_AS
 MOST_CLIENTS = 200
 """Lanes in one answer; a page asks for those it shows."""
 
+MOST_MERGES = 2000
+"""Merges in one answer; where there are more, marks would cover the lanes."""
+
 
 def make_lanes(view: RunView, clients: np.ndarray, begin: float, end: float, width: int) -> list[dict[str, Any]]:
     """A lane for each of these clients between two moments, `width` pieces wide at most.
@@ -26,7 +29,7 @@ def make_lanes(view: RunView, clients: np.ndarray, begin: float, end: float, wid
         table = view.tickets
         wanted = np.zeros(view.num_clients, bool)
         wanted[clients] = True
-        sent, ended = table["sent"], np.where(np.isnan(table["ended"]), table.now, table["ended"])
+        sent, ended = table["sent"], np.where(np.isnan(table["ended"]), view.now, table["ended"])
         chosen = np.flatnonzero(wanted[table["client"]] & (sent <= end) & (ended >= begin))
         chosen = chosen[np.argsort(table["client"][chosen], kind="stable")]
         owners = table["client"][chosen]
@@ -44,6 +47,19 @@ def make_lanes(view: RunView, clients: np.ndarray, begin: float, end: float, wid
             lane["segments"] = _segments(part, chosen[first:last])
         lanes.append(lane)
     return lanes
+
+
+def merge_times(view: RunView, clients: np.ndarray, begin: float, end: float) -> list[list[float]] | None:
+    """When updates of these clients were merged, with the client; None if there are more than a screen shows."""
+    with view.lock:
+        merged = view.tickets["merged"]
+        places = np.flatnonzero((merged >= begin) & (merged <= end))
+        places = places[np.isin(view.tickets["client"][places], clients)]
+        if len(places) > MOST_MERGES:
+            return None
+        return [
+            list(pair) for pair in zip(merged[places].tolist(), view.tickets["client"][places].tolist(), strict=True)
+        ]
 
 
 def _codes(outcome: np.ndarray) -> np.ndarray:

@@ -6,17 +6,21 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import quote
 
 from asyncfed.core.errors import JournalError
 from asyncfed.store.error_messages import explain_damage, explain_errors
-from asyncfed.store.files import open_file
 from asyncfed.store.header import read_header
-from asyncfed.store.schema import EVALUATION_COLUMNS, ROUND_COLUMNS
+from asyncfed.store.schema import APPLICATION_ID, EVALUATION_COLUMNS, READABLE_VERSIONS, ROUND_COLUMNS
 
 Row = tuple[Any, ...]
 
 MOST_BLOCKS = 512
 """Blocks of events read at a time: a reader that holds its transaction for long would let the write-ahead log grow."""
+
+
+LONGEST_WAIT = 0.5
+"""Seconds to wait for a writer; a run without a write-ahead log is locked for a moment at each of its commits."""
 
 
 class NewRows(NamedTuple):
@@ -37,6 +41,47 @@ class NewRows(NamedTuple):
     evaluations: list[Row]
 
 
+def open_read_only(path: Path) -> sqlite3.Connection:
+    """A run's file, of which nothing is changed, made or deleted, whoever else has it open.
+
+    A connection that may write would, as the last one, move the log of a killed run into its file. Where there is no
+    log nobody writes, and SQLite need not make the two files with which readers and writers coordinate.
+
+    Raises:
+        JournalError: there is no file, or it is no run that can be read.
+    """
+    try:
+        if not path.is_file():
+            raise JournalError(f"There is no run at {path} any more.")
+        log = path.with_name(path.name + "-wal")
+        is_closed = not (log.exists() and log.stat().st_size)
+    except (OSError, ValueError) as error:
+        raise JournalError(f"{str(path)[:200]} cannot be looked at ({error!s:.80}).") from error
+    mode = "immutable=1" if is_closed and not path.with_name(path.name + "-journal").exists() else "mode=ro"
+    with explain_errors(path):
+        connection = sqlite3.connect(
+            f"file:{quote(str(path.absolute()))}?{mode}", uri=True, isolation_level=None, timeout=LONGEST_WAIT
+        )
+        try:
+            _check_is_run(connection, path)
+        except BaseException:
+            connection.close()
+            raise
+    return connection
+
+
+def _check_is_run(connection: sqlite3.Connection, path: Path) -> None:
+    (application,) = connection.execute("PRAGMA application_id").fetchone()
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    if application != APPLICATION_ID:
+        raise JournalError(f"{path} is not an AsyncFed run.")
+    if version not in READABLE_VERSIONS:
+        raise JournalError(
+            f"{path} was written with schema version {version}; this AsyncFed reads versions {READABLE_VERSIONS[0]} to "
+            f"{READABLE_VERSIONS[-1]}. Use the AsyncFed that wrote it."
+        )
+
+
 class JournalTail:
     """Reads what a run's file gained. It takes no lock and writes nothing; each `read` opens and closes the file.
 
@@ -46,6 +91,7 @@ class JournalTail:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self.schema_version = 0
         self._forget()
 
     def _forget(self) -> None:
@@ -60,7 +106,7 @@ class JournalTail:
         Raises:
             JournalError: there is no run at that place any more, or it is damaged.
         """
-        with explain_errors(self.path), closing(open_file(self.path, write=False)) as connection:
+        with explain_errors(self.path), closing(open_read_only(self.path)) as connection:
             connection.execute("BEGIN")
             restarted = self._is_another(connection)
             if restarted:
@@ -68,6 +114,7 @@ class JournalTail:
             stat = self.path.stat()
             self._file = (stat.st_dev, stat.st_ino)
             header = read_header(self.path, connection.execute("SELECT name, value FROM header").fetchall())
+            (self.schema_version,) = connection.execute("PRAGMA user_version").fetchone()
             events, more = self._read_events(connection)
             # The texts are read with them: an event refers to a text that was committed with it, or before.
             rows = self._read_tables(connection)

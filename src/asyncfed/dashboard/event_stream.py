@@ -1,0 +1,108 @@
+"""Server-sent events: which runs have changed, so that pages ask for what they show."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from typing import Any
+
+from asyncfed.dashboard.access import Viewer
+from asyncfed.dashboard.client_numbers import client_numbers
+from asyncfed.dashboard.plain_numbers import as_number
+from asyncfed.dashboard.run_folder import NoSuchRunError
+from asyncfed.dashboard.run_view import RunView
+from asyncfed.dashboard.run_watch import RunWatch
+
+LEAST_INTERVAL, MOST_INTERVAL = 0.5, 3.0
+"""Seconds between two looks at the runs: with one reader, and with very many."""
+
+READERS_PER_INTERVAL = 10
+"""So many readers more make the interval longer by its least: all of them together ask for no more than a few do."""
+
+SILENCE_SECONDS = 15.0
+"""After so long without an event a comment is sent, so that nothing between here and the page hangs up."""
+
+MOST_STREAMS = 500
+
+
+class ChangeStream:
+    """Looks at the runs at intervals and wakes everybody who waits for changes.
+
+    Args:
+        watch: the runs.
+    """
+
+    def __init__(self, watch: RunWatch) -> None:
+        self.watch = watch
+        self.readers = 0
+        self._wakes: set[asyncio.Event] = set()
+
+    @property
+    def interval(self) -> float:
+        """Seconds until the next look."""
+        return min(MOST_INTERVAL, LEAST_INTERVAL * (1 + self.readers // READERS_PER_INTERVAL))
+
+    async def look_for_ever(self) -> None:
+        """Look at the runs until cancelled."""
+        while True:
+            await asyncio.to_thread(self.watch.look)
+            for wake in self._wakes:
+                wake.set()
+            await asyncio.sleep(self.interval)
+
+    async def events(self, names: list[str], viewer: Viewer) -> AsyncIterator[str]:
+        """What one page is sent: changes of these runs, and whether the folder changed; none: only the folder."""
+        wake = asyncio.Event()
+        self._wakes.add(wake)
+        self.readers += 1
+        sent: dict[str, int] = {}
+        folder = self.watch.change
+        yield "retry: 2000\n\n"
+        try:
+            while True:
+                for name in names:
+                    message = await asyncio.to_thread(self._message, name, viewer)
+                    if message is not None and sent.get(name) != message["change"]:
+                        sent[name] = message["change"]
+                        yield _event("change", message)
+                if self.watch.change != folder and not viewer.is_site:
+                    folder = self.watch.change
+                    yield _event("folder", {"change": folder})
+                wake.clear()
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(SILENCE_SECONDS):
+                        await wake.wait()
+                        continue
+                yield ": still here\n\n"
+        finally:
+            self._wakes.discard(wake)
+            self.readers -= 1
+
+    def _message(self, name: str, viewer: Viewer) -> dict[str, Any] | None:
+        try:
+            view = self.watch.view(name)
+        except (NoSuchRunError, Exception):
+            return None
+        return change_message(view, viewer.client)
+
+
+def change_message(view: RunView, client: int | None) -> dict[str, Any]:
+    """What changed in a run, in few words; for a site, with its own numbers."""
+    with view.lock:
+        numbers = client_numbers(view)
+        chosen = slice(None) if client is None else slice(client, client + 1)
+        return {
+            "id": view.name,
+            "change": view.change,
+            "state": view.state.state,
+            "now": as_number(view.now),
+            "rounds": int(view.rounds[-1][0]) if view.rounds else 0,
+            "updates": int(numbers.merged[chosen].sum()),
+            "in_flight": int(numbers.in_flight[chosen].sum()),
+        }
+
+
+def _event(kind: str, data: dict[str, Any]) -> str:
+    return f"event: {kind}\ndata: {json.dumps(data, allow_nan=False)}\n\n"

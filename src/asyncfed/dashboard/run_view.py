@@ -98,7 +98,7 @@ class RunView:
             found = self._computed.get(what)
             if found is None or found[0] != self.change:
                 found = self._computed[what] = (self.change, compute())
-            return found[1]  # type: ignore[no-any-return]
+            return found[1]
 
     def _search_texts(self, details: list[tuple[int, str]]) -> None:
         """Most texts are read by nobody; of these two kinds are counted."""
@@ -186,8 +186,9 @@ class RunView:
     def client_name(self, client: int) -> str:
         """What the client is called: its number, where it has no name."""
         names = self.header.get("client_names")
-        is_named = isinstance(names, list) and 0 <= client < len(names)
-        return str(names[client])[:LONGEST_NAME] if is_named else str(client)
+        if isinstance(names, list) and 0 <= client < len(names):
+            return str(names[client])[:LONGEST_NAME]
+        return str(client)
 
 
 def _metrics(text: str) -> dict[str, Any]:

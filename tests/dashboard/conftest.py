@@ -18,7 +18,9 @@ NAMES = ["<script>alert(1)</script>", "Ward 7", "Klinik Süd", "name-three", "na
 def small_run(path, strategy="fedbuff", clients=6, rounds=30, dropout=0.1, seed=3):
     experiment = af.presets.regression(strategy=strategy, num_clients=clients, rounds=rounds, seed=seed)
     experiment = af.replace(experiment, delays=af.replace(experiment.delays, dropout=dropout))
-    return af.run(experiment, out=path)
+    run = af.run(experiment, out=path)
+    run.journal.close()
+    return run
 
 
 def write_header(path, **entries):

@@ -54,6 +54,7 @@ class RunView:
         self.rounds: list[Row] = []
         self.evaluations: list[Row] = []
         self._measured: list[dict[str, Any]] = []
+        self._lasting: dict[str, Any] = {}
         self._num_clients = 0
         self._memory_texts: list[int] = []
         self._filtered: list[int] = []
@@ -91,6 +92,14 @@ class RunView:
             self.state = state
             self.change += changed
         return changed
+
+    def once(self, what: str, compute: Callable[[], T]) -> T:
+        """What `compute` gives, computed once for as long as it is the same run."""
+        with self.lock:
+            if what not in self._lasting:
+                self._lasting[what] = compute()
+            found: T = self._lasting[what]
+            return found
 
     def computed(self, what: str, compute: Callable[[], T]) -> T:
         """What `compute` gives, computed once for as long as nothing is new."""

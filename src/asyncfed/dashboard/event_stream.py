@@ -45,6 +45,14 @@ class ChangeStream:
         self.alerts = alerts
         self.readers = 0
         self._wakes: set[asyncio.Event] = set()
+        self._is_closed = False
+        self._messages: dict[tuple[str, int | None], dict[str, Any]] = {}
+
+    def close(self) -> None:
+        """End all streams: nobody is told anything any more."""
+        self._is_closed = True
+        for wake in self._wakes:
+            wake.set()
 
     @property
     def interval(self) -> float:
@@ -59,6 +67,7 @@ class ChangeStream:
                 await asyncio.to_thread(self.alerts.check_if_due)
             except Exception:  # a file that nobody foresaw must not end the looking at all others
                 log.exception("the runs could not be looked at; it is tried again")
+            self._messages.clear()
             for wake in self._wakes:
                 wake.set()
             await asyncio.sleep(self.interval)
@@ -72,9 +81,10 @@ class ChangeStream:
         folder, alerts = self.watch.change, self.alerts.count
         yield "retry: 2000\n\n"
         try:
-            while True:
+            while not self._is_closed:
                 for name in names:
-                    message = await asyncio.to_thread(self._message, name, viewer)
+                    message = self._messages.get((name, viewer.client))
+                    message = message or await asyncio.to_thread(self._message, name, viewer.client)
                     if message is not None and sent.get(name) != message["change"]:
                         sent[name] = message["change"]
                         yield _event("change", message)
@@ -94,12 +104,14 @@ class ChangeStream:
             self._wakes.discard(wake)
             self.readers -= 1
 
-    def _message(self, name: str, viewer: Viewer) -> dict[str, Any] | None:
+    def _message(self, name: str, client: int | None) -> dict[str, Any] | None:
+        """What is sent about a run after this look: the same to all who watch it."""
         try:
             view = self.watch.view(name)
         except (NoSuchRunError, JournalError):
             return None
-        return change_message(view, viewer.client)
+        message = self._messages[name, client] = change_message(view, client)
+        return message
 
 
 def change_message(view: RunView, client: int | None) -> dict[str, Any]:

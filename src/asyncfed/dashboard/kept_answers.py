@@ -26,7 +26,7 @@ class KeptAnswers:
 
     async def get(self, question: Hashable, view: RunView, compute: Callable[[], Any]) -> bytes:
         """The answer as JSON: the kept one, if nothing is new in the run since."""
-        state = (id(view), view.change)
+        state = (view.serial, view.change)
         kept = self._kept.get(question)
         if kept is not None and kept[0] == state:
             return kept[1]

@@ -115,7 +115,9 @@ class Dashboard:
         client = request.path_params.get("client", -1)
         if viewer.client is not None and client not in (-1, viewer.client):
             return json_error(403, "This link is for another client.")
-        view = await run_in_threadpool(self.watch.view, name)
+        view = self.watch.followed(name)
+        if view is None:
+            view = await run_in_threadpool(self.watch.view, name)
         query = Query(request.query_params, client)
         question = (viewer, request.url.path, request.url.query)
         body = await self.kept.get(question, view, lambda: compute(view, viewer, query))

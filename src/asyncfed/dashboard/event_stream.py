@@ -17,6 +17,7 @@ from asyncfed.dashboard.plain_numbers import as_number
 from asyncfed.dashboard.run_folder import NoSuchRunError
 from asyncfed.dashboard.run_view import RunView
 from asyncfed.dashboard.run_watch import RunWatch
+from asyncfed.store.error_messages import explain_damage
 
 log = logging.getLogger("asyncfed.dashboard")
 
@@ -63,7 +64,7 @@ class ChangeStream:
         """Look at the runs until cancelled."""
         while True:
             try:
-                await asyncio.to_thread(self.watch.look)
+                await asyncio.to_thread(self.watch.look_if_due)
                 await asyncio.to_thread(self.alerts.check_if_due)
             except Exception:  # a file that nobody foresaw must not end the looking at all others
                 log.exception("the runs could not be looked at; it is tried again")
@@ -108,9 +109,10 @@ class ChangeStream:
         """What is sent about a run after this look: the same to all who watch it."""
         try:
             view = self.watch.view(name)
+            with explain_damage(view.path, "row"):
+                message = self._messages[name, client] = change_message(view, client)
         except (NoSuchRunError, JournalError):
             return None
-        message = self._messages[name, client] = change_message(view, client)
         return message
 
 

@@ -23,6 +23,9 @@ FOLLOWED_SECONDS = 60.0
 STALE_SECONDS = 10.0
 """Longer than between two looks at a followed run: what was not looked at for so long is read before it is shown."""
 
+SCAN_SHARE, LONGEST_PAUSE = 20.0, 5.0
+"""A folder of thousands of runs is looked at so seldom that it takes a twentieth of the time, but every 5 s."""
+
 TICK_SECONDS = 2.0
 """A running live run is shown anew after this time even if nothing was written: who is silent depends on the clock."""
 
@@ -44,6 +47,7 @@ class RunWatch:
         self._asked: dict[str, float] = {}
         self._read: dict[str, tuple[Signature, float]] = {}
         self._looked_at: dict[str, float] = {}
+        self._next_scan = 0.0
         self._lock = threading.RLock()
 
     def cards(self) -> list[dict[str, Any]]:
@@ -122,8 +126,23 @@ class RunWatch:
 
     def look(self) -> None:
         """Look at everything once: which runs there are, which have changed, what is new in those that are followed."""
+        begun = time.monotonic()
         with self._lock:
             self._look_at_folder()
+        ended = time.monotonic()
+        self._next_scan = ended + min(SCAN_SHARE * (ended - begun), LONGEST_PAUSE)
+        self.follow()
+
+    def look_if_due(self) -> None:
+        """Look at the runs that are followed, and at the folder, too, unless that took long a moment ago."""
+        if time.monotonic() >= self._next_scan:
+            self.look()
+        else:
+            self.follow()
+
+    def follow(self) -> None:
+        """Read what is new in the runs that somebody asked for lately."""
+        with self._lock:
             since = time.monotonic() - FOLLOWED_SECONDS
             followed = [view for name, view in self._views.items() if self._asked.get(name, 0.0) >= since]
         for view in followed:

@@ -33,6 +33,7 @@ from asyncfed.dashboard.query import BadQueryError, Query
 from asyncfed.dashboard.run_folder import NoSuchRunError, RunFolder
 from asyncfed.dashboard.run_watch import RunWatch
 from asyncfed.dashboard.site_scope import card_for_site
+from asyncfed.store.error_messages import explain_damage
 
 ASSETS = Path(__file__).parent / "assets"
 
@@ -135,7 +136,9 @@ class Dashboard:
         axis, metric = query.choice("axis", COMPARED_AXES), query.text("metric") or "objective"
 
         def compute() -> dict[str, Any]:
-            return make_comparison([self.watch.view(name) for name in names], axis, metric)
+            views = [self.watch.view(name) for name in names]
+            with explain_damage(self.watch.folder.path, "row"):
+                return make_comparison(views, axis, metric)
 
         return JsonResponse(await run_in_threadpool(compute))
 

@@ -119,12 +119,7 @@ def _dashboard(folder: str) -> Iterator[Shown]:
         address = process.stdout.readline()
         shown = Shown(process.pid, int(address.split("127.0.0.1:")[1].split("/")[0]), token)
         try:
-            while True:
-                try:
-                    shown.get("/api/runs")
-                    break
-                except OSError:
-                    continue
+            shown.get("/api/runs")  # it listens before it says where; it answers when it has begun
             yield shown
         finally:
             process.terminate()

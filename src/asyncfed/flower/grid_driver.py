@@ -18,6 +18,7 @@ from asyncfed.core.types import Dispatch
 from asyncfed.flower.client_nodes import QUERY_SECONDS, ClientNodes
 from asyncfed.flower.messages import Introduction, pack_message, unpack_introduction, unpack_message
 from asyncfed.flower.node_errors import describe_error
+from asyncfed.flower.reply_collector import ReplyCollector
 from asyncfed.live.session import LiveSession, Refusal
 from asyncfed.live.wire import Arrays, Result, WireError
 
@@ -65,6 +66,7 @@ class GridDriver:
     ) -> None:
         self.nodes = ClientNodes()
         self._grid = grid
+        self._replies = ReplyCollector(grid)
         self._ttl = 0.0
         self._check = check
         self._log = log
@@ -139,8 +141,7 @@ class GridDriver:
 
     def _collect(self, now: float) -> None:
         expected = [*self._queries, *self._tasks]
-        replies = list(self._grid.pull_messages(expected)) if expected else []
-        for reply in replies:
+        for reply in self._replies.collect(expected):
             identity = reply.metadata.reply_to_message_id
             query, task = self._queries.pop(identity, None), self._tasks.pop(identity, None)
             if query is not None:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
@@ -41,6 +42,8 @@ def wait_for(happened, what, seconds=PATIENCE):
 class Up:
     """An `asyncfed flower up` in a process of its own."""
 
+    started: ClassVar = []
+
     def __init__(self, folder, *options):
         self.folder = folder
         self.output = folder.with_name(f"{folder.name}-{time.monotonic_ns()}.txt")
@@ -56,6 +59,7 @@ class Up:
         ]
         with self.output.open("w") as output:
             self.process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
+        self.started.append(self.process)
 
     def said(self):
         return self.output.read_text()
@@ -82,6 +86,9 @@ class Up:
 def folder(tmp_path):
     folder = tmp_path / "federation"
     yield folder
+    for process in Up.started:
+        process.kill()
+        process.wait()
     for pid in processes(folder):
         os.kill(pid, signal.SIGKILL)
 

@@ -22,7 +22,16 @@ from asyncfed.kernels.threads import run_split
 from asyncfed.problems.client_rows import client_rows
 from asyncfed.problems.initial_params import initial_key
 from asyncfed.problems.one_client import OneClient
-from asyncfed.problems.protocol import Array, ClientScores, Initialisation, Jobs, NamedData, PackedData
+from asyncfed.problems.protocol import (
+    AheadTraining,
+    Array,
+    ClientScores,
+    Initialisation,
+    Jobs,
+    NamedData,
+    PackedData,
+)
+from asyncfed.problems.pytorch.ahead_training import CompiledAhead, ModuleAhead
 from asyncfed.problems.pytorch.code_fingerprint import module_text, params_digest, source_text
 from asyncfed.problems.pytorch.compiled_training import CompiledTraining, Paths, Ticket, layers_of
 from asyncfed.problems.pytorch.held_out_rows import held_out_rows, unowned_rows
@@ -37,6 +46,12 @@ Metric = Callable[[Tensor, Tensor], Tensor]
 
 _TIMES_FASTER = 8
 """How many multiply-adds of the compiled kernel take as long as one of those that `run_split` thinks of."""
+
+_PASSES = 3
+"""Over all params for each row of a step: forward, and twice as much back."""
+
+_LEAST_ALONE = 3_000_000
+"""Multiply-adds (25 µs of the compiled kernel) below which tickets are trained together rather than one by one."""
 
 _KNOWN_METRICS: dict[str, Metric] = {"accuracy": accuracy}
 
@@ -209,6 +224,17 @@ class TorchProblem:
             jobs.steps_done[:] = done
         return trained
 
+    def train_ahead(self, threads: int) -> AheadTraining | None:
+        """Trainings that other threads do while the caller does something else; None for a module that draws."""
+        threads = self._side_by_side(threads)
+        if threads < 2:
+            return None
+        if self._compiled is not None:
+            return CompiledAhead(
+                self._compiled, self._ticket, self.num_params, self.dtype, _LEAST_ALONE // _PASSES, threads
+            )
+        return ModuleAhead(self._train_ticket, self._ticket, threads)
+
     def local_path_moments(self, jobs: Jobs, threads: int = 1) -> tuple[Array, Array, Array]:
         """(I, Σ (y_i − y_0), Σ |y_i − y_0|²) of each training of `local_train_many`, i = 0 … I−1, in float64."""
         starts = self._check_params(jobs.starts)
@@ -259,6 +285,11 @@ class TorchProblem:
             return [], tickets
         return [t for t in tickets if not t.work.patience], [t for t in tickets if t.work.patience]
 
+    def _train_ticket(self, starts: Array, ticket: Ticket) -> Array:
+        """The params that a ticket arrives at from its row of `starts`, by torch on one thread."""
+        with use_one_thread():
+            return self._train_alone(self._check_params(starts), ticket, None)[0]
+
     def _train_alone(
         self, starts: Array, ticket: Ticket, corrections: Array | None, path: Path | None = None
     ) -> tuple[Array, int]:
@@ -293,11 +324,12 @@ class TorchProblem:
                 f"There are {len(starts)} starts, {len(clients)} clients, {len(works)} works and {len(keys)} keys; "
                 "each task needs one of each."
             )
-        tickets = []
-        for place, (client, work, key) in enumerate(zip(clients, works, keys, strict=True)):
-            first, last = self._range(client)
-            tickets.append(Ticket(place, first, last - first, work, key))
-        return tickets
+        given = zip(clients, works, keys, strict=True)
+        return [self._ticket(client, work, key, place) for place, (client, work, key) in enumerate(given)]
+
+    def _ticket(self, client: int, work: Work, key: int, place: int = 0) -> Ticket:
+        first, last = self._range(client)
+        return Ticket(place, first, last - first, work, key)
 
     def _corrections(self, jobs: Jobs) -> Array | None:
         """The vectors to be added to gradients, in the params' precision."""
@@ -315,8 +347,8 @@ class TorchProblem:
         return np.ascontiguousarray(jobs.corrections, dtype=self.dtype)
 
     def _costs(self, tickets: list[Ticket]) -> Array:
-        """Multiply-adds, roughly: forward, and twice as much back."""
-        return np.array([3 * t.steps * t.batch for t in tickets], np.int64) * self.num_params
+        """Multiply-adds, roughly."""
+        return np.array([_PASSES * t.steps * t.batch for t in tickets], np.int64) * self.num_params
 
     def _side_by_side(self, threads: int) -> int:
         """torch has one generator for all threads, so a module that draws is trained on one."""

@@ -16,7 +16,8 @@ WORK = af.Work(epochs=2, batch_size=7, learning_rate=0.1, decay=0.5)
 @pytest.fixture(autouse=True)
 def every_ticket(monkeypatch):
     """However short it is."""
-    monkeypatch.setattr(torch_problem, "_LEAST_ALONE", 0)
+    monkeypatch.setattr(torch_problem, "_LEAST_COMPILED", 0)
+    monkeypatch.setattr(torch_problem, "_LEAST_IN_TORCH", 0)
 
 
 def perceptron():
@@ -48,12 +49,12 @@ def test_each_ticket_has_the_bits_it_has_alone(model_fn, threads):
     rng = np.random.default_rng(1)
     starts = [problem.init(seed) for seed in range(5)]
     waiting = {}
-    for ticket in range(300):  # more at once than a table has lines at first
+    for ticket in range(200):  # more at once than a table has lines at first
         work = af.replace(WORK, batch_size=int(rng.integers(1, 30)), momentum=0.5 * (ticket % 2))
         given = (starts[ticket % 5], int(rng.integers(6)), work, int(rng.integers(2**63)))
         assert ahead.begin(ticket, *given)
         waiting[ticket] = given
-        while len(waiting) > (150 if ticket < 200 else 3):
+        while len(waiting) > (100 if ticket < 150 else 3):
             wanted = int(rng.choice(list(waiting)))
             assert ahead.result(wanted).tobytes() == problem.local_train(*waiting.pop(wanted)).tobytes()
     ahead.keep_only(())
@@ -70,10 +71,14 @@ def test_what_is_not_trained_ahead():
         assert not problem.train_ahead(2).begin(0, problem.init(0), 0, patient, 1)
 
 
-def test_short_tickets_are_trained_together(monkeypatch):
-    monkeypatch.setattr(torch_problem, "_LEAST_ALONE", 3_000_000)
-    problem = make_problem(perceptron)
-    assert not problem.train_ahead(2).begin(0, problem.init(0), 0, WORK, 1)
+@pytest.mark.parametrize("model_fn", [perceptron, curved])
+def test_short_tickets_are_trained_together(model_fn, monkeypatch):
+    problem = make_problem(model_fn)
+    cost = 3 * WORK.count_steps(int(problem.num_examples[0])) * 7 * problem.num_params
+    for least, ahead in ((cost + 3, False), (cost, True)):
+        monkeypatch.setattr(torch_problem, "_LEAST_COMPILED", least)
+        monkeypatch.setattr(torch_problem, "_LEAST_IN_TORCH", least)
+        assert problem.train_ahead(2).begin(0, problem.init(0), 0, WORK, 1) is ahead
 
 
 @pytest.mark.parametrize("model_fn", [perceptron, curved])
@@ -81,11 +86,11 @@ def test_a_ticket_that_nobody_wants_any_more_makes_room(model_fn):
     problem = make_problem(model_fn)
     ahead = problem.train_ahead(2)
     start = problem.init(0)
-    for ticket in range(50 * FIRST_LINES):
+    for ticket in range(5 * FIRST_LINES):
         assert ahead.begin(ticket, start, ticket % 6, WORK, ticket)
         if ticket % 20 == 0:
             ahead.keep_only({ticket})
-    last = 50 * FIRST_LINES - 1
+    last = 5 * FIRST_LINES - 1
     assert np.array_equal(ahead.result(last), problem.local_train(start, last % 6, WORK, last))
 
 
@@ -113,7 +118,7 @@ def test_an_error_of_the_module_reaches_the_caller():
 
 
 def experiment(strategy, **how):
-    some = {"delays": af.delays.heavy_tailed(), "budget": af.Budget(updates=120)}
+    some = {"delays": af.delays.heavy_tailed(), "budget": af.Budget(updates=50)}
     return af.Experiment(num_clients=6, strategy=strategy, **{**some, **how})
 
 
@@ -148,7 +153,7 @@ def test_a_run_has_the_same_bytes(model_fn, name, monkeypatch, tmp_path):
     )
     path = tmp_path / "ahead.sqlite"
     ahead = simulate(EXPERIMENTS[name], problem=problem, threads=2, out=path, compiled=False)
-    assert len(asked) > 100
+    assert len(asked) > 35
     alone = simulate(EXPERIMENTS[name], problem=problem, threads=1, compiled=False)
     assert ahead.sha256 == alone.sha256
     assert af.verify(path, problem=problem).ok

@@ -34,7 +34,7 @@ class CompiledAhead:
         ticket_of: what a client's work means in rows and steps.
         num_params: numbers in the params.
         dtype: their precision.
-        least_cost: rows times steps times params below which a ticket is sooner trained with others than handed over.
+        least_cost: rows times steps times params below which tickets are trained together, later.
         threads: the caller's and those that it wakes, 2 or more.
     """
 
@@ -57,7 +57,7 @@ class CompiledAhead:
     def begin(self, ticket: int, start: Array, client: int, work: Work, key: int) -> bool:
         """See `AheadTraining`; the kernel knows no patience."""
         training = self._ticket_of(client, work, key)
-        if work.patience or training.steps * training.batch * self._num_params < self._least_cost:
+        if work.patience or training.row_steps * self._num_params < self._least_cost:
             return False
         if start.dtype != self._dtype or not start.flags.c_contiguous:
             return False
@@ -122,18 +122,28 @@ class ModuleAhead:
     Args:
         train: the params that a ticket arrives at, from (1, p) params.
         ticket_of: what a client's work means in rows and steps.
+        num_params: numbers in the params.
+        least_cost: rows times steps times params below which the threads would wait for the interpreter.
         threads: the caller's and those that it wakes, 2 or more.
     """
 
-    def __init__(self, train: Callable[[Array, Ticket], Array], ticket_of: TicketOf, threads: int) -> None:
+    def __init__(
+        self,
+        train: Callable[[Array, Ticket], Array],
+        ticket_of: TicketOf,
+        num_params: int,
+        least_cost: int,
+        threads: int,
+    ) -> None:
         self._train, self._ticket_of, self._threads = train, ticket_of, threads
+        self._num_params, self._least_cost = num_params, least_cost
         self._jobs: dict[int, tuple[Future[Array], Array, Ticket]] = {}
 
     def begin(self, ticket: int, start: Array, client: int, work: Work, key: int) -> bool:
         """See `AheadTraining`; with patience the steps made are wanted too."""
-        if work.patience:
-            return False
         training = self._ticket_of(client, work, key)
+        if work.patience or training.row_steps * self._num_params < self._least_cost:
+            return False
         job = start_elsewhere(self._train, start[None], training, threads=self._threads)
         self._jobs[ticket] = (job, start, training)
         return True

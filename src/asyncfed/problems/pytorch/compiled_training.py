@@ -43,6 +43,11 @@ class Ticket(NamedTuple):
         """Steps to be made; with patience, they may be fewer."""
         return self.work.count_steps(self.num_rows)
 
+    @property
+    def row_steps(self) -> int:
+        """Rows that are read in all steps, roughly."""
+        return self.steps * self.batch
+
 
 def layers_of(module: nn.Module, loss: Loss, row_shape: tuple[int, ...]) -> list[Layer] | None:
     """The layers, if a module and its loss can be trained here; else None."""

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from asyncfed.core.errors import ConfigError, DataError, did_you_mean
 from asyncfed.core.types import Work
 from asyncfed.kernels.row_orders import epoch_orders
-from asyncfed.kernels.threads import run_split
+from asyncfed.kernels.threads import SMALL, run_split
 from asyncfed.problems.client_rows import client_rows
 from asyncfed.problems.initial_params import initial_key
 from asyncfed.problems.one_client import OneClient
@@ -50,8 +50,8 @@ _TIMES_FASTER = 8
 _PASSES = 3
 """Over all params for each row of a step: forward, and twice as much back."""
 
-_LEAST_ALONE = 3_000_000
-"""Multiply-adds (25 µs of the compiled kernel) below which tickets are trained together rather than one by one."""
+_LEAST_COMPILED, _LEAST_IN_TORCH = 3_000_000, SMALL
+"""Multiply-adds of a ticket (25 µs of the compiled kernel; about 1 ms of torch) from which on it is trained ahead."""
 
 _KNOWN_METRICS: dict[str, Metric] = {"accuracy": accuracy}
 
@@ -97,7 +97,7 @@ class TorchProblem:
             raise DataError(f"Client {self.num_examples.argmin()} has no rows; leave it out, or give it some.")
         self._x, self._y = self._rows(self.clients)
         self._draws = draws_numbers(self._template, self._x[[0, -1]], self._device)
-        self._free = [Replica(self._template, self._device)]
+        self._free = [self._new_replica()]
         self._evaluations = {"training": self._evaluation_on(self._x, self._y, self._offsets)}
         for part, rows in self._untrained.items():
             self._evaluations[part] = self._evaluation_on(*self._rows(rows), np.asarray(rows.offsets, np.int64))
@@ -231,9 +231,9 @@ class TorchProblem:
             return None
         if self._compiled is not None:
             return CompiledAhead(
-                self._compiled, self._ticket, self.num_params, self.dtype, _LEAST_ALONE // _PASSES, threads
+                self._compiled, self._ticket, self.num_params, self.dtype, _LEAST_COMPILED // _PASSES, threads
             )
-        return ModuleAhead(self._train_ticket, self._ticket, threads)
+        return ModuleAhead(self._train_ticket, self._ticket, self.num_params, _LEAST_IN_TORCH // _PASSES, threads)
 
     def local_path_moments(self, jobs: Jobs, threads: int = 1) -> tuple[Array, Array, Array]:
         """(I, Σ (y_i − y_0), Σ |y_i − y_0|²) of each training of `local_train_many`, i = 0 … I−1, in float64."""
@@ -348,7 +348,7 @@ class TorchProblem:
 
     def _costs(self, tickets: list[Ticket]) -> Array:
         """Multiply-adds, roughly."""
-        return np.array([_PASSES * t.steps * t.batch for t in tickets], np.int64) * self.num_params
+        return np.array([_PASSES * t.row_steps for t in tickets], np.int64) * self.num_params
 
     def _side_by_side(self, threads: int) -> int:
         """torch has one generator for all threads, so a module that draws is trained on one."""
@@ -359,7 +359,12 @@ class TorchProblem:
         try:
             return self._free.pop()
         except IndexError:
-            return Replica(self._template, self._device)
+            return self._new_replica()
+
+    def _new_replica(self) -> Replica:
+        replica = Replica(self._template, self._device)
+        replica.use_known_gradients(self._loss, self._x, self._y)
+        return replica
 
     # ---- measuring -------------------------------------------------------------------------------------------
 

@@ -1,8 +1,9 @@
-"""Training done late and together.
+"""Training done late and together, or ahead by other threads.
 
 What a dispatched client computes depends only on what its ticket names: the model it starts from, what was sent along,
 the memory it uses. So nothing is trained until the first of the pending trainings is needed; then all of them are, in
-one call that uses every thread. The results are those of training one by one, to the last bit.
+one call that uses every thread. Or, if the problem can do that, a ticket is trained as soon as it is out, while the
+server does something else. The results are those of training one by one, to the last bit.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ from asyncfed.uplinks.client_memory import ClientMemory
 
 class LateTraining:
     """`pending` holds the dispatches still to be trained; `train_all` puts their models into `vectors.trained`.
+
+    After `train_ahead`, plain tickets that are added do not become pending; `train_for` puts their models there.
 
     Tickets whose clients found nothing worth sending are in `vectors.skipped` besides.
 

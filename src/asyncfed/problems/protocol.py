@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, cast, runtime_checkable
 
 import numpy as np
@@ -90,6 +90,31 @@ def one_job(
     """A single training of client 0: what a shard does."""
     corrections = None if correction is None else np.asarray(correction)[None]
     return Jobs(np.asarray(params)[None], [0], [work], [key], False, corrections, steps_done)
+
+
+class AheadTraining(Protocol):
+    """Trainings that other threads do while the caller does something else. Only the caller's thread may use it."""
+
+    def begin(self, ticket: int, start: Array, client: int, work: Work, key: int) -> bool:
+        """Have a ticket trained, to the bits of `local_train`; False if it should rather be trained with others."""
+        ...
+
+    def result(self, ticket: int) -> Array:
+        """The params that a ticket arrives at. If nobody has begun with it, the caller's thread trains it."""
+        ...
+
+    def keep_only(self, tickets: Container[int]) -> None:
+        """Nobody will ask for any others."""
+        ...
+
+
+@runtime_checkable
+class TrainsAhead(Protocol):
+    """A problem whose trainings can be done while the caller does something else."""
+
+    def train_ahead(self, threads: int) -> AheadTraining | None:
+        """Training on so many threads, the caller's among them; None if that would not be faster."""
+        ...
 
 
 class Problem(Protocol):

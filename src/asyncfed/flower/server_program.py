@@ -27,7 +27,7 @@ from asyncfed.problems.protocol import Problem
 from asyncfed.runs.cores import usable_cores
 from asyncfed.runs.header import check_same_problem, new_header, same_experiment
 from asyncfed.runs.live import check_fit
-from asyncfed.runs.progress import seal
+from asyncfed.runs.progress import finishing, seal
 from asyncfed.store.journal import Journal
 
 log = logging.getLogger("flwr")
@@ -83,10 +83,11 @@ def run_on_grid(
     trusted_shard(problem, plan)  # refused before there is a file
     with_model_shapes(plan.strategy, problem)
     journal = _open_journal(file, header, experiment, problem, settings, absent, build is not None)
-    session = LiveSession(problem, plan, journal, name=secrets.token_hex(16), limits=settings.limits)
-    log.info("asyncfed: %s %s", "continuing" if header else "beginning", file)
-    _drive(session, driver, settings)
-    seal(session, journal)
+    with finishing(journal):
+        session = LiveSession(problem, plan, journal, name=secrets.token_hex(16), limits=settings.limits)
+        log.info("asyncfed: %s %s", "continuing" if header else "beginning", file)
+        _drive(session, driver, settings)
+        seal(session, journal)
     log.info("asyncfed: %s: %s; %s updates, %s", *session.state.verdict, session.state.updates, _loss(session.state))
 
 

@@ -20,7 +20,7 @@ from asyncfed.runs.cores import thread_count
 from asyncfed.runs.given_problem import choose_problem
 from asyncfed.runs.header import new_header
 from asyncfed.runs.interruption import interruptible
-from asyncfed.runs.progress import Watcher, progress, seal
+from asyncfed.runs.progress import Watcher, finishing, progress, seal
 from asyncfed.runs.result import RecordedRun
 from asyncfed.sim.simulation import Simulation
 from asyncfed.store.journal import Journal
@@ -64,8 +64,9 @@ def simulate(
     trusted_shard(problem, plan)
     with_model_shapes(plan.strategy, problem)
     journal = Journal.create(out, header, replace=force)  # last, when nothing is left that could be refused
-    simulation = Simulation(problem, delays, plan, journal, observer=observer, compiled=compiled)
-    drive_simulation(simulation, journal, watch, checkpoint_seconds)
+    with finishing(journal):
+        simulation = Simulation(problem, delays, plan, journal, observer=observer, compiled=compiled)
+        drive_simulation(simulation, journal, watch, checkpoint_seconds)
     return RecordedRun(journal, experiment, problem)
 
 

@@ -176,10 +176,15 @@ def check_free(file: Path, replace: bool, lock: ProcessLock | None = None) -> No
                 _check_is_run(connection, file)  # never delete what is not a run
 
 
-def _check_unlocked(file: Path) -> None:
-    holder = None
+def find_writer(file: Path) -> str | None:
+    """Who is writing this run at the moment, in words; None if nobody is, or it cannot be known."""
     with suppress(OSError):  # who cannot look at the lock will not get it either, and is then told why
-        holder = find_holder(file.with_name(file.name + LOCK))
+        return find_holder(file.with_name(file.name + LOCK))
+    return None
+
+
+def _check_unlocked(file: Path) -> None:
+    holder = find_writer(file)
     if holder is not None:
         raise JournalError(being_written(file, holder))
 

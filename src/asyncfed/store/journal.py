@@ -11,7 +11,7 @@ import json
 import os
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from math import nan
 from pathlib import Path
 from typing import Any
@@ -67,6 +67,7 @@ class Journal:
         self._connection = connection
         self._arrays = ArrayStore(connection, path)
         self._power_safe = False
+        self._erases = False
         self._detail_ids: dict[str, int] = {}
         self._new_details: list[tuple[int, str]] = []
         self._event_digest = hashlib.sha256()
@@ -110,6 +111,7 @@ class Journal:
         there before, is emptied by the very act that completes the commit. A write-ahead log would hold it for longer.
         """
         self._arrays.stay_in_tables()
+        self._erases = True
         with explain_errors(self.path):
             self._connection.execute("PRAGMA secure_delete = ON")
             self._connection.execute("PRAGMA temp_store = MEMORY")
@@ -123,14 +125,17 @@ class Journal:
 
     def finish_writing(self) -> None:
         """Let others write to the file. This journal can still be read."""
-        if self._lock is not None:
+        if self._lock is not None and self._lock.held:
+            if self._erases:
+                with suppress(sqlite3.Error):  # it is empty: who cannot delete it now need not
+                    self._connection.execute("PRAGMA journal_mode = DELETE")
             self._lock.release()
 
     def close(self) -> None:
         """Close the file. What waits for a commit is lost."""
+        self.finish_writing()
         self._arrays.close()
         self._connection.close()
-        self.finish_writing()
 
     # ---- writing ---------------------------------------------------------------------------------------------
 

@@ -75,11 +75,13 @@ def cannot_write(path: Path, error: OSError) -> str:
 
 
 def _meaning(message: str, path: Path | None) -> str:
-    if "full" in message:
+    if "full" in message and (path is None or path.exists()):
         return (
             f"The disk that holds {path} is full. Everything up to the last checkpoint is safe; "
             f"make room, then `asyncfed resume {path}`."
         )
+    if "full" in message:
+        return f"The disk that is to hold {path} is full. Nothing was written; make room, then try again."
     if "unable to open" in message or "readonly" in message:
         return f"{path} cannot be written ({message}). Check the folder's permissions or choose another --out."
     if "locked" in message:

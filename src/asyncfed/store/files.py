@@ -134,14 +134,15 @@ def _connect_for_reading(file: Path) -> sqlite3.Connection:
     """A connection that can read, also where nothing may be written.
 
     Even to read, SQLite wants to make two files beside a run's own, which coordinate readers and writers. In a folder
-    that cannot be written to nobody writes, so they are not needed, if none was left by a run that was killed.
+    that cannot be written to, or on a full disk, nobody writes, so they are not needed, if none was left by a run that
+    was killed.
     """
     connection = sqlite3.connect(file, isolation_level=None)
     try:
         connection.execute("SELECT name FROM sqlite_master").fetchone()
     except sqlite3.OperationalError as error:
         connection.close()
-        if not any(sign in str(error) for sign in ("unable to open", "readonly")):
+        if not any(sign in str(error) for sign in ("unable to open", "readonly", "full", "disk I/O")):
             raise
         waiting = file.with_name(file.name + "-wal")
         if waiting.exists() and waiting.stat().st_size:

@@ -74,7 +74,10 @@ def drive_simulation(
     simulation: Simulation, journal: Journal, watch: Watcher | None, checkpoint_seconds: float
 ) -> None:
     """Advance in pieces of about a tenth of a second; in between report, checkpoint, and check for Ctrl-C."""
-    arrivals, saved_at = 1, time.monotonic()  # one may take a minute; soon it is as many as fit into a tenth of a second
+    arrivals, saved_at = (
+        1,
+        time.monotonic(),
+    )  # one may take a minute; soon it is as many as fit into a tenth of a second
     with interruptible() as interrupted, collector_paused():
         while not simulation.finished and not interrupted.is_set():
             began = time.monotonic()

@@ -76,6 +76,11 @@ class ArrayFile:
         """Wait until the disk has what was written."""
         if self._file is not None and self._unsynced:
             self._unsynced = False
+            if not os.fstat(self._file).st_nlink:
+                raise JournalError(
+                    f"{self.path} was deleted while this run was writing to it, and the run was stopped. The arrays in "
+                    "it are lost, and the run with them, unless you have a copy: run the experiment anew."
+                )
             with self._explain_errors():
                 getattr(os, "fdatasync", os.fsync)(self._file)
 

@@ -18,6 +18,9 @@ from asyncfed.store.process_lock import LockHeldError, ProcessLock
 
 PREFIX, LOCK = "asyncfed-", ".lock"
 
+SOCKET_BYTES, LONGEST_BYTES = 32, 103
+"""Of the path of a socket: what Python adds to the folder, and what systems take at most."""
+
 AFTER_SOCKETS = -200
 """When, at its end, a process deletes the folder: the fork server's own, inside of it, is deleted at -100."""
 
@@ -32,7 +35,9 @@ def _claim(process: int) -> None:
     """What is done once in a process: a forked one is another."""
     parent = Path(tempfile.gettempdir())
     delete_abandoned(parent)
-    folder = parent / f"{PREFIX}{secrets.token_hex(6)}"
+    folder = parent / f"{PREFIX}{secrets.token_hex(4)}"
+    if len(os.fsencode(folder)) + SOCKET_BYTES > LONGEST_BYTES:
+        return  # where temporary files have long paths, there is no room for a folder of ours
     lock = ProcessLock(folder.with_name(folder.name + LOCK))  # first: so that no moment leaves a folder without one
     folder.mkdir(mode=0o700)
     util.Finalize(None, _delete, (folder, lock), exitpriority=AFTER_SOCKETS)

@@ -22,6 +22,7 @@ from benchmarks import __main__ as table
 from benchmarks import (
     codecs,
     kernel,
+    large_checkpoint,
     large_live,
     limit,
     live,
@@ -164,6 +165,13 @@ def test_large_live():
         assert run["updates"] >= 25
         assert 1.0 <= run["written"] < 3.0
         assert run["cpu_ms"] > 0
+
+
+def test_large_checkpoint():
+    """Run, killed in the middle of an array, resumed and verified; it raises if one of them does not end well."""
+    seen = large_checkpoint.measure(params=100_000)
+    assert seen["models"] > 3
+    assert seen["bytes"] >= 4 * 100_000 * seen["models"]
 
 
 def test_live():

@@ -22,6 +22,7 @@ from benchmarks import __main__ as table
 from benchmarks import (
     codecs,
     kernel,
+    large_checkpoint,
     large_live,
     limit,
     live,
@@ -172,6 +173,13 @@ def test_long_live():
     assert_fills_the_table(outcome)
     assert outcome.numbers["disk"]["largest"] >= outcome.numbers["disk"]["late"] > 0
     assert outcome.numbers["server memory"]["late"] > 10_000_000
+
+
+def test_large_checkpoint():
+    """Run, killed in the middle of an array, resumed and verified; it raises if one of them does not end well."""
+    seen = large_checkpoint.measure(params=100_000)
+    assert seen["models"] > 3
+    assert seen["bytes"] >= 4 * 100_000 * seen["models"]
 
 
 def test_live():

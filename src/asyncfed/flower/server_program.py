@@ -28,7 +28,7 @@ from asyncfed.runs.cores import usable_cores
 from asyncfed.runs.header import check_same_problem, new_header, same_experiment
 from asyncfed.runs.live import check_fit
 from asyncfed.runs.measuring_thread import MeasuringThread
-from asyncfed.runs.progress import seal
+from asyncfed.runs.progress import finishing, seal
 from asyncfed.store.journal import Journal
 
 log = logging.getLogger("flwr")
@@ -84,9 +84,9 @@ def run_on_grid(
     with_model_shapes(plan.strategy, problem)
     journal = _open_journal(file, header, experiment, problem, settings, absent, build is not None)
     settings = settings.with_model(problem.num_params * problem.dtype.itemsize)
-    session = LiveSession(problem, plan, journal, name=secrets.token_hex(16), limits=settings.limits)
-    log.info("asyncfed: %s %s", "continuing" if header else "beginning", file)
-    with MeasuringThread() as thread:
+    with finishing(journal), MeasuringThread() as thread:
+        session = LiveSession(problem, plan, journal, name=secrets.token_hex(16), limits=settings.limits)
+        log.info("asyncfed: %s %s", "continuing" if header else "beginning", file)
         _drive(session, driver, settings, thread)
         seal(session, journal)
     log.info("asyncfed: %s: %s; %s updates, %s", *session.state.verdict, session.state.updates, _loss(session.state))

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from asyncfed.core.errors import ConfigError, JournalError
 from asyncfed.delays import DelayModel
+from asyncfed.engine.plan import Plan
 from asyncfed.experiment import Experiment
 from asyncfed.live.engine_protocol import Engine
 from asyncfed.problems.protocol import Problem
@@ -14,8 +15,9 @@ from asyncfed.runs.cores import thread_count
 from asyncfed.runs.given_problem import stored_problem
 from asyncfed.runs.header import check_same_problem, same_experiment
 from asyncfed.runs.live import LiveProgress, resume_live
-from asyncfed.runs.progress import Progress, Watcher
+from asyncfed.runs.progress import Progress, Watcher, finishing, progress
 from asyncfed.runs.result import RecordedRun
+from asyncfed.runs.run_file import open_to_resume
 from asyncfed.runs.simulate import CHECKPOINT_SECONDS, drive_simulation
 from asyncfed.sim.simulation import Simulation
 from asyncfed.store.journal import Journal
@@ -64,27 +66,35 @@ def resume_simulation(
     checkpoint_seconds: float = CHECKPOINT_SECONDS,
 ) -> RecordedRun:
     """Continue a simulation from its last checkpoint, to the bytes it would have reached uninterrupted."""
-    journal = Journal.open(path, write=True)
-    header = journal.header()
-    experiment = same_experiment(header, experiment, journal.path)
-    problem = stored_problem(experiment, problem)
-    check_same_problem(header, problem, path)
+    journal = open_to_resume(path)
+    with finishing(journal):
+        header = journal.header()
+        experiment = same_experiment(header, experiment, journal.path)
+        problem = stored_problem(experiment, problem)
+        check_same_problem(header, problem, path)
+        if header["verdict"] != "interrupted":
+            journal.rehash()
+            return RecordedRun(journal, experiment, problem)
+        if delays is None and header["own_delays"]:
+            raise JournalError(
+                f"{path} was run with delays of your own, which its file cannot hold. Pass the same again: "
+                "af.resume(path, delays=...). Nothing was changed."
+            )
+        delays = experiment.bind_delays(problem.num_clients, delays)
+        simulation = _restore(journal, problem, delays, experiment.plan(thread_count(threads), problem.num_clients))
+        if watch is not None:
+            watch(progress(simulation.state))  # what was measured last is known before anything is computed
+        drive_simulation(simulation, journal, watch, checkpoint_seconds)
+    return RecordedRun(journal, experiment, problem)
+
+
+def _restore(journal: Journal, problem: Problem, delays: DelayModel, plan: Plan) -> Simulation:
+    """The simulation as it was at its last checkpoint."""
     checkpoint = journal.checkpoint()
-    if header["verdict"] != "interrupted":
-        journal.rehash()
-        return RecordedRun(journal, experiment, problem)
-    if delays is None and header["own_delays"]:
-        raise JournalError(
-            f"{path} was run with delays of your own, which its file cannot hold. Pass the same again: "
-            "af.resume(path, delays=...). Nothing was changed."
-        )
-    delays = experiment.bind_delays(problem.num_clients, delays)
     seq = 0 if checkpoint is None else checkpoint[0]["seq"]
     if not isinstance(seq, int) or seq < 0:
-        raise JournalError(f"{path} is damaged: its checkpoint is of event {seq!r}. Restore the file from a copy.")
+        raise JournalError(
+            f"{journal.path} is damaged: its checkpoint is of event {seq!r}. Restore the file from a copy."
+        )
     journal.rewind(seq)
-    simulation = Simulation(
-        problem, delays, experiment.plan(thread_count(threads), problem.num_clients), journal, checkpoint
-    )
-    drive_simulation(simulation, journal, watch, checkpoint_seconds)
-    return RecordedRun(journal, experiment, problem)
+    return Simulation(problem, delays, plan, journal, checkpoint)

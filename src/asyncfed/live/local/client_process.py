@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from asyncfed.core.types import Dispatch
 from asyncfed.live.local.client_program import ClientSetup, run_client
 from asyncfed.live.local.connection import Connection, connected_sockets
+from asyncfed.live.local.server_folder import claim_folder
 from asyncfed.live.session import LiveSession
 from asyncfed.live.wire import Cancelled, encode
 
@@ -29,6 +30,7 @@ def process_context() -> ForkServerContext | SpawnContext:
     """
     if "forkserver" not in multiprocessing.get_all_start_methods():
         return multiprocessing.get_context("spawn")
+    claim_folder()
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["asyncfed.live.local.preload"])
     return context

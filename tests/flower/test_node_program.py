@@ -9,7 +9,8 @@ from asyncfed.attacks import SignFlip
 from asyncfed.core.errors import ConfigError, DataError
 from asyncfed.core.types import Work
 from asyncfed.flower.messages import pack_message, unpack_introduction, unpack_message
-from asyncfed.flower.node_program import NodeError, build_problem, load_problem, make_client_app, read_client
+from asyncfed.flower.node_app import NodeError
+from asyncfed.flower.node_program import build_problem, load_problem, make_client_app, read_client
 from asyncfed.live.client_task import work_on
 from asyncfed.live.wire import Result, Task, WireError
 from asyncfed.problems.linear import LinearModel

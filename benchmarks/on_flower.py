@@ -165,9 +165,7 @@ def report(here: Federation, codes: dict[str, Path], times: ProcessTimes, file: 
         worker, node = times.of("node_worker", code), times.of("flower-supernode", code)
         seconds = seconds_per_update(file, range(place * nodes, (place + 1) * nodes))
         clients = sum(float(spent) + float(rest) for _, spent, rest in lines)
-        print(
-            f"{code}: {seconds:.1f} s an update of a node; processor seconds of a ClientApp, median of {len(own)} tasks:"
-        )
+        print(f"{code}: {seconds:.1f} s an update of a node; processor seconds of a ClientApp, median of {len(own)}:")
         print(f"  AsyncFed {median(own):.3f}, Flower {median(flower):.3f}; in all {len(lines)} messages: ClientApps")
         print(f"  {clients:.1f}, workers {worker:.1f}, SuperNodes {node + times.of('flower-superexec', code):.1f}")
     link, app = (times.of(kind, "server") for kind in ("flower-superlink", "flwr-serverapp"))

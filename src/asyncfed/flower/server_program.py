@@ -76,7 +76,8 @@ def run_on_grid(
         check=registry.check,
         log=lambda text: log.info("asyncfed: %s", text),
     )
-    present = [] if header else _wait_for_nodes(driver, registry.min_nodes(settings.wait_nodes), settings.poll)
+    wanted = registry.min_nodes(settings.wait_nodes, settings.late_nodes)
+    present = [] if header else _wait_for_nodes(driver, wanted, settings.poll)
     absent = header["live"]["absent"] if header else [c for c in range(experiment.count_clients()) if c not in present]
     problem = registry.problem()
     plan = replace(experiment.plan(usable_cores()), absent=tuple(absent))
@@ -85,13 +86,14 @@ def run_on_grid(
     journal = _open_journal(file, header, experiment, problem, settings, absent, build is not None)
     session = LiveSession(problem, plan, journal, name=secrets.token_hex(16), limits=settings.limits)
     log.info("asyncfed: %s %s", "continuing" if header else "beginning", file)
+    session.resume()  # which starts if nothing has happened yet
+    registry.remember_late(session)
     _drive(session, driver, settings)
     seal(session, journal)
     log.info("asyncfed: %s: %s; %s updates, %s", *session.state.verdict, session.state.updates, _loss(session.state))
 
 
 def _drive(session: LiveSession, driver: GridDriver, settings: FlowerSettings) -> None:
-    session.resume()  # which starts if nothing has happened yet
     driver.attach(session)
     state = session.state
     began, logged_at = time.monotonic() - state.elapsed, 0.0

@@ -43,6 +43,9 @@ def up(
     try:
         with federation(folder, nodes, restart_proof=restart_proof, port=port) as here:
             starting.stop()
+            if here.ended_before:
+                left = ", ".join(here.ended_before)
+                complaints.print(f"ended what a killed predecessor had left running: {left}", soft_wrap=True)
             console.print(f"SuperLink at {here.address}, {nodes} nodes, files in {here.folder}", soft_wrap=True)
             console.print("to run an app, in another terminal:", style="dim")
             console.print(f"  FLWR_HOME={here.home} flwr run APP asyncfed --stream", highlight=False, soft_wrap=True)

@@ -72,7 +72,6 @@ def run_on_grid(
     registry = NodeRegistry(experiment, load_test, header, build)
     driver = GridDriver(
         grid,
-        ttl=settings.ttl * settings.prefetch,
         check=registry.check,
         log=lambda text: log.info("asyncfed: %s", text),
     )
@@ -84,6 +83,7 @@ def run_on_grid(
     trusted_shard(problem, plan)  # refused before there is a file
     with_model_shapes(plan.strategy, problem)
     journal = _open_journal(file, header, experiment, problem, settings, absent, build is not None)
+    settings = settings.with_model(problem.num_params * problem.dtype.itemsize)
     session = LiveSession(problem, plan, journal, name=secrets.token_hex(16), limits=settings.limits)
     log.info("asyncfed: %s %s", "continuing" if header else "beginning", file)
     session.resume()  # which starts if nothing has happened yet
@@ -94,7 +94,7 @@ def run_on_grid(
 
 
 def _drive(session: LiveSession, driver: GridDriver, settings: FlowerSettings) -> None:
-    driver.attach(session)
+    driver.attach(session, settings.ttl * settings.prefetch)
     state = session.state
     began, logged_at = time.monotonic() - state.elapsed, 0.0
     while not session.finished:

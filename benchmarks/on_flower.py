@@ -13,11 +13,9 @@ import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from itertools import pairwise
 from pathlib import Path
-from statistics import median
+from statistics import mean, median
 
-from asyncfed.flower import federation
 from asyncfed.flower.local_federation import CONNECTION, Federation
 from asyncfed.flower.new_app import write_app
 from asyncfed.store.journal import Journal
@@ -137,23 +135,27 @@ def _kind_of(words: str) -> str:
 
 
 def seconds_per_update(file: Path, clients: range) -> float:
-    """The median time between two updates of the same node."""
+    """The mean time between two updates of the same node; a median would see one of two that come together."""
     arrivals: dict[int, list[float]] = {client: [] for client in clients}
     for event in Journal.open(file).event_rows():
         if event.kind == REPORT and event.require_client() in arrivals:
             arrivals[event.require_client()].append(event.time)
-    return median(later - earlier for times in arrivals.values() for earlier, later in pairwise(times))
+    return mean((times[-1] - times[0]) / (len(times) - 1) for times in arrivals.values())
 
 
-def start_nodes(here: Federation, codes: dict[str, Path], nodes: int) -> None:
-    """So many nodes with each code."""
-    here.prepare()
-    here.start_superlink()
-    for place, (code, tree) in enumerate(codes.items()):
-        log = str(here.folder / f"{code}.cpu")
+class MixedFederation(Federation):
+    """The first `nodes` nodes run the first code, the next ones the second; each writes down what it spends."""
+
+    def __init__(self, folder: Path, codes: dict[str, Path], nodes: int) -> None:
+        super().__init__(folder, nodes * len(codes))
+        self._codes = [code for code in codes.items() for _ in range(nodes)]
+
+    def start_node(self, client: int) -> None:
+        """Start the node with its code."""
+        code, tree = self._codes[client]
+        log = str(self.folder / f"{code}.cpu")
         with variables(PYTHONPATH=str(tree / "src"), CODE=code, CPU_LOG=log):
-            for client in range(place * nodes, (place + 1) * nodes):
-                here.start_node(client)
+            super().start_node(client)
 
 
 def report(here: Federation, codes: dict[str, Path], times: ProcessTimes, file: Path, nodes: int) -> None:
@@ -191,9 +193,7 @@ def main() -> None:
         write_client(app, options.torch)
         description = app / "experiment.toml"
         description.write_text(description.read_text().replace("rounds = 10", f"updates = {options.updates * count}"))
-        here = federation(scratch / "federation", count)
-        stack.callback(here.stop)
-        start_nodes(here, codes, options.nodes)
+        here = stack.enter_context(MixedFederation(scratch / "federation", codes, options.nodes))
         file = here.folder / "run.sqlite"
         settings = f'prefetch={options.prefetch} robust=false journal="{file}"'
         with ProcessTimes(here.home) as times:

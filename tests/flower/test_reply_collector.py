@@ -2,6 +2,7 @@
 
 import threading
 
+import numpy as np
 import pytest
 from flwr.app import Error, Message
 from flwr.common.constant import ErrorCode
@@ -135,3 +136,23 @@ def test_what_the_grid_raises_is_raised_to_the_driver():
 
 def test_flowers_code_is_what_it_was():
     assert ErrorCode.MESSAGE_UNAVAILABLE == MESSAGE_UNAVAILABLE
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_in_whatever_order_answers_begin_and_arrive_each_is_merged_once(run, seed):
+    chance = np.random.default_rng(seed)
+    on_their_way = []
+    for _ in range(40):
+        idle = [node for node in run.grid.nodes if run.grid.inboxes[node]]
+        if on_their_way and chance.random() < 0.3:
+            on_their_way.pop(int(chance.integers(len(on_their_way)))).set()
+        elif idle and chance.random() < 0.5:
+            on_their_way.append(run.grid.begin_sending(int(chance.choice(idle))))
+        elif idle:
+            run.grid.work(int(chance.choice(idle)))
+        run.step(0.1)
+    finish_sending(run, *on_their_way)
+    run.finish()
+    assert run.events("lost", "refused") == []
+    tickets = [row.ticket for row in run.events("merge")]
+    assert len(tickets) == len(set(tickets)) == 60

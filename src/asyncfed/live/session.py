@@ -116,7 +116,7 @@ class LiveSession:
         self._journal = journal
         self._limits = limits or Limits()
         self._policy = checkpoints or CheckpointPolicy()
-        self._examples: list[int] = problem.num_examples.tolist()
+        self._num_clients = problem.num_clients
         self._dtype = problem.dtype
         self._train_key, self._uplink_key = purpose_key(plan.seed, "train"), purpose_key(plan.seed, "uplink")
         self._deadline = plan.budget.elapsed
@@ -234,7 +234,7 @@ class LiveSession:
             execution.on_cancel = self._cancel  # which knows when the ticket was dispatched
             try:
                 self._record_input(event)
-                repeat_input(execution, event, self._examples, self._restore_payload)
+                repeat_input(execution, event, self._restore_payload)
             except (LookupError, TypeError, ValueError, AttributeError, ProtocolError) as error:
                 raise JournalError(
                     f"{journal.path} is damaged: its event {event.seq} cannot have happened ({error!r}). Restore the "
@@ -358,11 +358,18 @@ class LiveSession:
         for ticket in self.in_flight(client):
             self.lose(ticket, reason, now)
 
-    def join(self, client: int, now: float) -> None:
-        """A client joins, or returns. Does nothing if it takes part already, or was excluded."""
+    def num_examples(self, client: int) -> int:
+        """How many rows the client has declared; 0 if it has not been there yet and nobody knows."""
+        return self._execution.server.num_examples(client)
+
+    def join(self, client: int, now: float, num_examples: int | None = None) -> None:
+        """A client joins, or returns, with so many rows, or as many as before.
+
+        Does nothing if it takes part already, or was excluded.
+        """
         self._advance_clock(now)
         if not (self.finished or client in self.clients or client in self._records.excluded):
-            self._execution.join(client, self._examples[client])
+            self._execution.join(client, self.num_examples(client) if num_examples is None else num_examples)
             self._end_if_stopped()
 
     def leave(self, client: int, reason: str, now: float) -> None:
@@ -465,7 +472,7 @@ class LiveSession:
         if self._execution.rule is None:
             return False
         rule = self._execution.rule.rule
-        memory = rule.init(self._execution.vectors.params, len(self._examples))
+        memory = rule.init(self._execution.vectors.params, self._num_clients)
         return CORRECTION in rule.send(memory, 0)
 
     def first_model(self, client: int) -> np.ndarray:

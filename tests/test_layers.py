@@ -113,6 +113,7 @@ ROOMS = {
         "certificates",
         "advice",
         "report",
+        "cluster",
     },
     "sklearn": {
         *BOTTOM,

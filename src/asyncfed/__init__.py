@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from asyncfed.api import Run, advise, certify, load, register, resume, run, run_live, verify, what_if
     from asyncfed.attacks.liars import Liars
     from asyncfed.certificates.certificate import Certificate
+    from asyncfed.cluster.live_engine import RayEngine
     from asyncfed.core.record import Config, Record, replace
     from asyncfed.core.types import (
         Action,
@@ -82,6 +83,7 @@ _NAMES_IN = {
     "asyncfed.api": ("Run", "advise", "certify", "load", "register", "resume", "run", "run_live", "verify", "what_if"),
     "asyncfed.attacks.liars": ("Liars",),
     "asyncfed.certificates.certificate": ("Certificate",),
+    "asyncfed.cluster.live_engine": ("RayEngine",),
     "asyncfed.core.record": ("Config", "Record", "replace"),
     "asyncfed.core.types": (
         "Action",
@@ -178,6 +180,7 @@ __all__ = [
     "Polynomial",
     "Problem",
     "Progress",
+    "RayEngine",
     "Record",
     "Report",
     "Rule",

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from asyncfed.api.finished_run import Run
+from asyncfed.cluster.live_engine import RayEngine
 from asyncfed.delays import DelayDescription, DelayModel
 from asyncfed.experiment import Experiment
 from asyncfed.live.checks import Limits
@@ -183,6 +184,7 @@ def resume(
             problem=problem,
             delays=delays,
             engine=engine,
+            engines={"ray": RayEngine},
             threads=threads,
             watch=watch,
             checkpoint_seconds=checkpoint_seconds,

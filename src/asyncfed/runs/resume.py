@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from asyncfed.core.errors import ConfigError, JournalError
@@ -28,18 +28,27 @@ def resume(
     problem: Problem | None = None,
     delays: DelayModel | None = None,
     engine: Engine | None = None,
+    engines: Mapping[str, type[Engine]] | None = None,
     threads: int | None = None,
     watch: Callable[[Progress | LiveProgress], None] | None = None,
     checkpoint_seconds: float = CHECKPOINT_SECONDS,
 ) -> RecordedRun:
-    """Continue an interrupted run, whether it is simulated or live; see `asyncfed.resume`."""
+    """Continue an interrupted run, whether it is simulated or live; see `asyncfed.resume`, and `resume_live`."""
     journal = Journal.open(path)
     is_live = "live" in journal.header()
     journal.close()
     if is_live:
         if delays is not None:
             raise ConfigError(f"{path} is a live run, whose delays are real: it takes no delays=. Nothing was changed.")
-        return resume_live(path, engine=engine, experiment=experiment, problem=problem, threads=threads, watch=watch)
+        return resume_live(
+            path,
+            engine=engine,
+            engines=engines,
+            experiment=experiment,
+            problem=problem,
+            threads=threads,
+            watch=watch,
+        )
     if engine is not None:
         raise ConfigError(f"{path} is a simulated run, which has no clients to reach: it takes no engine=.")
     return resume_simulation(

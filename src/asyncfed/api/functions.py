@@ -22,6 +22,7 @@ from asyncfed.runs import verify as verification
 from asyncfed.runs import what_if as alternatives
 from asyncfed.runs.given_problem import choose_problem
 from asyncfed.runs.live import LiveProgress, LiveWatcher
+from asyncfed.runs.other_machines import OtherMachines
 from asyncfed.runs.progress import Progress, Watcher
 from asyncfed.runs.result import RecordedRun, load_run
 from asyncfed.runs.simulate import CHECKPOINT_SECONDS
@@ -50,6 +51,7 @@ def run(
     progress: bool = True,
     force: bool = False,
     checkpoint_seconds: float = CHECKPOINT_SECONDS,
+    cluster: OtherMachines | None = None,
 ) -> Run:
     """Simulate an experiment in virtual time, to its end or until Ctrl-C.
 
@@ -65,6 +67,7 @@ def run(
         progress: whether a progress bar is shown: on standard error if that is a terminal and there is no `watch`.
         force: replace a file that exists already.
         checkpoint_seconds: wall-clock seconds between checkpoints, 0 or more.
+        cluster: other machines that train the clients, an open `asyncfed.Cluster`; the run is the same.
 
     Returns:
         The run. After Ctrl-C its verdict is `interrupted`, and `resume` continues it if it has a file.
@@ -85,6 +88,7 @@ def run(
                 watch=watch or bar,
                 force=force,
                 checkpoint_seconds=checkpoint_seconds,
+                cluster=cluster,
             )
         )
 
@@ -157,6 +161,7 @@ def resume(
     threads: int | None = None,
     watch: Callable[[Progress | LiveProgress], None] | None = None,
     checkpoint_seconds: float = CHECKPOINT_SECONDS,
+    cluster: OtherMachines | None = None,
 ) -> Run:
     """Continue an interrupted run, simulated or live. A run that is finished is loaded.
 
@@ -172,6 +177,7 @@ def resume(
         threads: at least 1 (default: all cores). They change the speed and nothing else.
         watch: called now and then with the `Progress` (simulated) or `LiveProgress` (live) of the run.
         checkpoint_seconds: wall-clock seconds between checkpoints of a simulated run, 0 or more.
+        cluster: other machines that train the clients of a simulated run, an open `asyncfed.Cluster`.
 
     Returns:
         The run, as `run` or `run_live` would have returned it.
@@ -186,6 +192,7 @@ def resume(
             threads=threads,
             watch=watch,
             checkpoint_seconds=checkpoint_seconds,
+            cluster=cluster,
         )
     )
 

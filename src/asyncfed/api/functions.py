@@ -310,6 +310,7 @@ def advise(
     progress: float = 0.95,
     out_dir: Path | str = "runs/advise",
     watch: Callable[[int, int], None] | None = None,
+    cluster: OtherMachines | None = None,
 ) -> Advice:
     """Which strategy for these data and these stragglers? Simulate several with many settings, and recommend one.
 
@@ -335,6 +336,7 @@ def advise(
             above 0 and below 1.
         out_dir: the folder of the simulated runs.
         watch: called as `watch(done, planned)` after each run.
+        cluster: other machines that do the runs, an open `asyncfed.Cluster`, in place of `workers`.
 
     Returns:
         The advice: print it, `save` its page, `to_toml` what it recommends.
@@ -358,5 +360,7 @@ def advise(
             budget=budget,
             progress=progress,
             watch=watch,
+            cluster=cluster,
+            described=problem is None,
         )
     )

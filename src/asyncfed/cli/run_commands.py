@@ -9,8 +9,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from asyncfed.cli.cluster_option import chosen_cluster, need_cluster, who_works
 from asyncfed.cli.experiment_options import ExperimentOptions, takes_experiment
-from asyncfed.cli.options import CheckpointSeconds, Force, Personalize, Plot, RunFile, Threads, Timeline
+from asyncfed.cli.options import (
+    Actors,
+    CheckpointSeconds,
+    Cluster,
+    Force,
+    Personalize,
+    Plot,
+    RunFile,
+    Threads,
+    Timeline,
+)
 from asyncfed.cli.output import announce_run_file, complaints, console, exit_by_verdict, print_note, print_run
 from asyncfed.core.errors import ConfigError
 from asyncfed.core.record import replace
@@ -31,8 +42,11 @@ def run(
     plot: Plot = None,
     personalize: Personalize = False,
     checkpoint_seconds: CheckpointSeconds = 2.0,
+    cluster: Cluster = None,
+    workers: Actors = None,
 ) -> None:
     """Simulate an experiment. Ctrl-C stops it cleanly; `asyncfed resume` continues it."""
+    need_cluster(workers, cluster)
     file = out or options.default_file()
     announce_run_file(file, force)
     chosen, data, problem = options.prepare()
@@ -46,7 +60,7 @@ def run(
     from asyncfed import api  # when there is a bar, or was: they take a while to load
     from asyncfed.report.terminal.progress import run_bar
 
-    with run_bar(console, chosen) as watch:
+    with chosen_cluster(cluster, workers) as machines, run_bar(console, chosen, who=who_works(machines)) as watch:
         done = api.run(
             chosen,
             out=file,
@@ -55,6 +69,7 @@ def run(
             watch=watch,
             force=force,
             checkpoint_seconds=checkpoint_seconds,
+            cluster=machines,
         )
     print_run(done, plot, clients=not options.names_preset, personalize=personalize)
     exit_by_verdict(done)
@@ -66,6 +81,8 @@ def resume(
     threads: Threads = None,
     plot: Plot = None,
     checkpoint_seconds: CheckpointSeconds = 2.0,
+    cluster: Cluster = None,
+    workers: Actors = None,
 ) -> None:
     """Continue an interrupted run.
 
@@ -74,11 +91,22 @@ def resume(
     from asyncfed import api
     from asyncfed.report.terminal.progress import run_bar
 
+    need_cluster(workers, cluster)
     given = None if experiment is None else ExperimentOptions(experiment).build()
     recorded = api.load(file)
     clock = "time" if "live" in recorded.header else "virtual time"
-    with run_bar(console, recorded.experiment, clock) as watch:
-        done = api.resume(file, experiment=given, threads=threads, watch=watch, checkpoint_seconds=checkpoint_seconds)
+    with (
+        chosen_cluster(cluster, workers) as machines,
+        run_bar(console, recorded.experiment, clock, who_works(machines)) as watch,
+    ):
+        done = api.resume(
+            file,
+            experiment=given,
+            threads=threads,
+            watch=watch,
+            checkpoint_seconds=checkpoint_seconds,
+            cluster=machines,
+        )
     print_run(done, plot)
     exit_by_verdict(done)
 

@@ -201,10 +201,13 @@ class ActorPool:
     def _open(self) -> None:
         nodes = self._connection.nodes()
         self._known_nodes = {node.id for node in nodes}
-        for place in first_places(nodes, self._count, self._most):
-            self._start(place)
-        if not self._starting:
+        places = first_places(nodes, self._count, self._most)
+        if not places:
             raise self._without_actors()
+        for place in places:
+            self._start(place)
+        by_node = Counter(place.node.address for place in places)
+        self._say(f"{len(places)} actors start: {', '.join(f'{number} on {name}' for name, number in by_node.items())}")
         began = time.monotonic()
         while not self._actors:
             if time.monotonic() - began > START_SECONDS:

@@ -72,10 +72,9 @@ class Cluster:
         return {} if self._pool is None else self._pool.at_work
 
     def describe(self) -> str:
-        """A line that says which nodes there are, and how many actors compute on each."""
-        nodes, at_work = self.nodes, self.at_work
-        listed = ", ".join(f"{n.address} ({n.cpus:g} CPUs, {at_work.get(n.address, 0)} actors)" for n in nodes)
-        return f"cluster {self._connection.address}: {len(nodes)} nodes: {listed}"
+        """A line that says which nodes there are."""
+        listed = ", ".join(f"{node.address} ({node.cpus:g} CPUs)" for node in self.nodes)
+        return f"cluster {self._connection.address}: nodes {listed}"
 
     @contextmanager
     def train_for(self, experiment: Experiment, problem: Problem, described: bool) -> Iterator[Problem]:
@@ -86,7 +85,7 @@ class Cluster:
             problem: what is learnt.
             described: whether it is the one that the experiment describes: actors then make it themselves.
         """
-        source = problem_source(experiment, problem, described)
+        source = problem_source(problem, experiment if described else None)
         at_once = self._trainings_at_once(experiment)
         with self._actors(hold_problem, (source,), ADVICE, at_once, depth=2) as pool:
             trained = ClusterTrainings(problem, pool, SentVersions(self._connection.ray), self._notify)

@@ -71,19 +71,18 @@ class PickledProblem(NamedTuple):
         return _same_arithmetic(pickle.loads(self.packed), self.probe)
 
 
-def problem_source(experiment: Experiment, problem: Problem, described: bool) -> ProblemSource:
+def problem_source(problem: Problem, described_by: Experiment | None) -> ProblemSource:
     """What is sent of a problem.
 
     Args:
-        experiment: what is run.
         problem: what is learnt.
-        described: whether it is the one that the experiment describes.
+        described_by: the experiment that describes it; None if it is the caller's own.
 
     Raises:
-        ConfigError: it is not, and cannot be pickled or is too large.
+        ConfigError: it is the caller's own, and cannot be pickled or is too large.
     """
-    if described:
-        return DescribedProblem(experiment, os.getcwd(), problem.fingerprint(), probe_digest(problem))
+    if described_by is not None:
+        return DescribedProblem(described_by, os.getcwd(), problem.fingerprint(), probe_digest(problem))
     packed = check_portable(problem, "The problem", "Define its functions at the top of a module.")
     if len(packed) > LARGEST_PICKLED:
         raise ConfigError(

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from asyncfed.attacks.liars import Liars
     from asyncfed.certificates.certificate import Certificate
     from asyncfed.cluster.live_engine import RayEngine
+    from asyncfed.cluster.ray_cluster import Cluster
     from asyncfed.core.record import Config, Record, replace
     from asyncfed.core.types import (
         Action,
@@ -84,6 +85,7 @@ _NAMES_IN = {
     "asyncfed.attacks.liars": ("Liars",),
     "asyncfed.certificates.certificate": ("Certificate",),
     "asyncfed.cluster.live_engine": ("RayEngine",),
+    "asyncfed.cluster.ray_cluster": ("Cluster",),
     "asyncfed.core.record": ("Config", "Record", "replace"),
     "asyncfed.core.types": (
         "Action",
@@ -158,6 +160,7 @@ __all__ = [
     "Certificate",
     "CheckpointPolicy",
     "Churn",
+    "Cluster",
     "Combine",
     "Comparison",
     "Config",

@@ -14,9 +14,8 @@ from weakref import ref as weak_reference
 
 import numpy as np
 import ray
-from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from asyncfed.cluster.live_connection import alive_nodes
+from asyncfed.cluster.connection import Connection
 from asyncfed.cluster.live_host import INLINE_BYTES, ClientHost, ClientStart
 from asyncfed.cluster.live_placement import ProcessPlan, choose_node
 from asyncfed.cluster.live_shards import ShardSource
@@ -119,8 +118,16 @@ class ActorProcess:
     """One process on some node, with the clients in it. It is started by the first of them, and ended by the last."""
 
     def __init__(
-        self, plan: ProcessPlan, source: ShardSource, shared: SharedArrays, *, elsewhere: bool, seconds: float
+        self,
+        connection: Connection,
+        plan: ProcessPlan,
+        source: ShardSource,
+        shared: SharedArrays,
+        *,
+        elsewhere: bool,
+        seconds: float,
     ) -> None:
+        self._connection = connection
         self._plan = plan
         self._source = source
         self._shared = shared
@@ -194,16 +201,14 @@ class ActorProcess:
 
     async def _place(self) -> None:
         """Wait for a node on which the process may be, and start it there."""
-        while (
-            node := choose_node(self._plan, await asyncio.to_thread(alive_nodes), elsewhere=self._elsewhere)
-        ) is None:
+        nodes = self._connection.nodes
+        while (node := choose_node(self._plan, await asyncio.to_thread(nodes), elsewhere=self._elsewhere)) is None:
             await asyncio.sleep(NODE_SECONDS)
         clients = self._plan.clients
         actor_class: Any = ray.remote(num_cpus=0, max_restarts=0, concurrency_groups={CONTROL: 2})(ClientHost)
-        on_node = NodeAffinitySchedulingStrategy(node.node_id, soft=False)
-        actor = actor_class.options(scheduling_strategy=on_node, max_concurrency=len(clients)).remote(
-            self._source, clients
-        )
+        on_node = self._connection.pinned_to(node)
+        there = actor_class.options(scheduling_strategy=on_node, max_concurrency=len(clients))
+        actor = there.remote(self._source, clients)
         self._actor = actor
 
         def notice(done: asyncio.Future[Any]) -> None:

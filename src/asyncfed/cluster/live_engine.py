@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from importlib.util import find_spec
 
+from asyncfed.cluster.connection import AUTO, Connection, load_ray
 from asyncfed.core.errors import ConfigError
 from asyncfed.core.record import Config
 from asyncfed.live.engine_protocol import EngineControl
@@ -37,7 +37,7 @@ class RayEngine(Config, tag_field="kind", tag="ray"):
         max_shard_bytes: a client's part of a problem given in memory may have so many bytes, pickled; 0 or more.
     """
 
-    address: str = "auto"
+    address: str = AUTO
     nodes: tuple[tuple[int, str], ...] = ()
     elsewhere: bool = False
     clients_per_process: int = 1
@@ -80,8 +80,7 @@ class RayEngine(Config, tag_field="kind", tag="ray"):
         wrong = [client for client, _ in self.nodes if not 0 <= client < problem.num_clients]
         if wrong:
             raise ConfigError(f"nodes names client {wrong[0]}; clients are numbered 0 to {problem.num_clients - 1}.")
-        if find_spec("ray") is None:
-            raise ConfigError("Ray is not installed. Install it with: pip install 'asyncfed[ray]'")
+        load_ray()
 
     def absent(self, num_clients: int) -> tuple[int, ...]:
         """None: the run begins when all actors are ready."""
@@ -93,8 +92,7 @@ class RayEngine(Config, tag_field="kind", tag="ray"):
 
     def drive(self, session: LiveSession, problem: Problem, begin: Callable[[], None], control: EngineControl) -> None:
         """Connect to the cluster, start the actors, and run the session with them."""
-        from asyncfed.cluster.live_connection import connected
-        from asyncfed.cluster.live_run import run_with_actors
+        with Connection(self.address) as connection:
+            from asyncfed.cluster.live_run import run_with_actors  # which imports Ray
 
-        with connected(self.address):
-            asyncio.run(run_with_actors(self, session, problem, begin, control))
+            asyncio.run(run_with_actors(self, connection, session, problem, begin, control))

@@ -5,17 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-
-class Node(NamedTuple):
-    """A node that is alive: its id and address, and the names of its custom resources."""
-
-    node_id: str
-    address: str
-    resources: frozenset[str] = frozenset()
-
-    def is_called(self, name: str) -> bool:
-        """Whether a setting may mean this node by `name`: its id, its address or a resource it offers."""
-        return name in (self.node_id, self.address) or name in self.resources
+from asyncfed.cluster.connection import Node
 
 
 class ProcessPlan(NamedTuple):
@@ -46,9 +36,19 @@ def choose_node(plan: ProcessPlan, alive: Sequence[Node], *, elsewhere: bool) ->
     """The node for a process: the one it names, one after another of those it may be on, or None if there is none.
 
     `elsewhere` lets a process whose node is gone go to any other.
+
+    >>> here, there = Node("a", "10.0.0.1", 2.0), Node("b", "10.0.0.2", 2.0, frozenset({"CPU", "scanner"}))
+    >>> [choose_node(ProcessPlan(number, (number,), None), [here, there], elsewhere=False).id for number in range(3)]
+    ['a', 'b', 'a']
+    >>> choose_node(ProcessPlan(0, (0,), "scanner"), [here, there], elsewhere=False).id
+    'b'
     """
-    able = [node for node in alive if plan.node is None or node.is_called(plan.node)]
+    able = [node for node in alive if plan.node is None or is_called(node, plan.node)]
     if not able and elsewhere:
         able = list(alive)
-    able.sort(key=lambda node: (node.address, node.node_id))
     return able[plan.number % len(able)] if able else None
+
+
+def is_called(node: Node, name: str) -> bool:
+    """Whether a setting may mean this node by `name`: its id, its address or a resource it offers."""
+    return name in (node.id, node.address) or name in node.resources

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import pickle
 from collections.abc import Callable
-from contextlib import suppress
 from typing import NamedTuple, Protocol
 
-from asyncfed.core.errors import AsyncFedError, ConfigError
-from asyncfed.experiment import Experiment
+from asyncfed.core.errors import ConfigError
 from asyncfed.problems.protocol import ClientShard, ShardedProblem, as_sharded_problem
-
-
-class OtherData(AsyncFedError):
-    """The data that a node makes or reads are not those of the run."""
+from asyncfed.runs.problem_source import DescribedProblem
 
 
 class ShardSource(Protocol):
@@ -36,29 +30,13 @@ class GivenShards(NamedTuple):
 
 
 class DescribedShards(NamedTuple):
-    """Data are generated, or read from the path the experiment names, on the node itself; nothing is sent.
+    """Data are generated, or read from the path the experiment names, on the node itself; nothing is sent."""
 
-    Args:
-        experiment: whose data they are.
-        fingerprint: of the problem that the server has.
-        folder: what relative paths are relative to, if the node has such a folder.
-    """
-
-    experiment: Experiment
-    fingerprint: str
-    folder: str
+    described: DescribedProblem
 
     def shards(self, clients: tuple[int, ...]) -> dict[int, ClientShard]:
         """Make the whole problem, take these clients' parts, and forget the rest."""
-        with suppress(OSError):
-            os.chdir(self.folder)
-        problem = as_sharded_problem(self.experiment.problem())
-        if problem.fingerprint() != self.fingerprint:
-            raise OtherData(
-                f"This node's data have the fingerprint {problem.fingerprint()[:12]}, the run's "
-                f"{self.fingerprint[:12]}. "
-                "Put the same file at the same path on every node, and install the same packages."
-            )
+        problem = as_sharded_problem(self.described.make())
         copies = {client: pickle.dumps(problem.shard(client)) for client in clients}  # a view would keep all rows
         return GivenShards(copies).shards(clients)
 

@@ -14,6 +14,7 @@ from asyncfed.runs.cores import thread_count
 from asyncfed.runs.given_problem import stored_problem
 from asyncfed.runs.header import check_same_problem, same_experiment
 from asyncfed.runs.live import LiveProgress, resume_live
+from asyncfed.runs.other_machines import OtherMachines, trained_there
 from asyncfed.runs.progress import Progress, Watcher
 from asyncfed.runs.result import RecordedRun
 from asyncfed.runs.simulate import CHECKPOINT_SECONDS, drive_simulation
@@ -32,6 +33,7 @@ def resume(
     threads: int | None = None,
     watch: Callable[[Progress | LiveProgress], None] | None = None,
     checkpoint_seconds: float = CHECKPOINT_SECONDS,
+    cluster: OtherMachines | None = None,
 ) -> RecordedRun:
     """Continue an interrupted run, whether it is simulated or live; see `asyncfed.resume`, and `resume_live`."""
     journal = Journal.open(path)
@@ -40,6 +42,8 @@ def resume(
     if is_live:
         if delays is not None:
             raise ConfigError(f"{path} is a live run, whose delays are real: it takes no delays=. Nothing was changed.")
+        if cluster is not None:
+            raise ConfigError(f"{path} is a live run, whose clients train: it takes no cluster=. Nothing was changed.")
         return resume_live(
             path,
             engine=engine,
@@ -59,6 +63,7 @@ def resume(
         threads=threads,
         watch=watch,
         checkpoint_seconds=checkpoint_seconds,
+        cluster=cluster,
     )
 
 
@@ -71,11 +76,13 @@ def resume_simulation(
     threads: int | None = None,
     watch: Watcher | None = None,
     checkpoint_seconds: float = CHECKPOINT_SECONDS,
+    cluster: OtherMachines | None = None,
 ) -> RecordedRun:
     """Continue a simulation from its last checkpoint, to the bytes it would have reached uninterrupted."""
     journal = Journal.open(path, write=True)
     header = journal.header()
     experiment = same_experiment(header, experiment, journal.path)
+    described = problem is None
     problem = stored_problem(experiment, problem)
     check_same_problem(header, problem, path)
     checkpoint = journal.checkpoint()
@@ -91,9 +98,9 @@ def resume_simulation(
     seq = 0 if checkpoint is None else checkpoint[0]["seq"]
     if not isinstance(seq, int) or seq < 0:
         raise JournalError(f"{path} is damaged: its checkpoint is of event {seq!r}. Restore the file from a copy.")
-    journal.rewind(seq)
-    simulation = Simulation(
-        problem, delays, experiment.plan(thread_count(threads), problem.num_clients), journal, checkpoint
-    )
-    drive_simulation(simulation, journal, watch, checkpoint_seconds)
+    plan = experiment.plan(thread_count(threads), problem.num_clients)
+    with trained_there(cluster, experiment, problem, described) as trained:
+        journal.rewind(seq)
+        simulation = Simulation(trained, delays, plan, journal, checkpoint)
+        drive_simulation(simulation, journal, watch, checkpoint_seconds)
     return RecordedRun(journal, experiment, problem)

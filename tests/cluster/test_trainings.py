@@ -2,6 +2,7 @@
 
 import os
 import signal
+from types import MappingProxyType
 
 import numpy as np
 import pytest
@@ -156,7 +157,7 @@ def test_actors_that_could_only_wait_are_not_started(cluster, small):
 
 def test_without_a_node_this_process_goes_on(small):
     class Gone:
-        at_work: dict = {}
+        at_work = MappingProxyType({})
 
         def submit(self, *call):
             raise ClusterLostError("No node is left.")

@@ -141,6 +141,17 @@ def cluster(address):
         one.close()
 
 
+def actors_of(*nodes):
+    """The processes of our actors on these nodes, by Ray's own names for them."""
+    found = []
+    for node in nodes:
+        for pid in descendants(node.process.pid):
+            with suppress(OSError):
+                if b"ray::Worker" in Path(f"/proc/{pid}/cmdline").read_bytes():
+                    found.append(pid)
+    return found
+
+
 def wait_until(condition, seconds=30.0):
     """Whether it became true in that time."""
     end = time.monotonic() + seconds

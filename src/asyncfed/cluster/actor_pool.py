@@ -21,6 +21,9 @@ from asyncfed.runs.process_pool import Job, QueuedCall, answer_call, finished_ca
 START_SECONDS = 120.0
 """How long it may take until an actor is there: the slowest part is importing what the problem needs."""
 
+SETTLE_SECONDS = 10.0
+"""How long the first actor waits for the others, which start at the same time."""
+
 REVIEW_SECONDS = 5.0
 """How often it is checked whether nodes have joined."""
 
@@ -208,13 +211,16 @@ class ActorPool:
             self._start(place)
         by_node = Counter(place.node.address for place in places)
         self._say(f"{len(places)} actors start: {', '.join(f'{number} on {name}' for name, number in by_node.items())}")
-        began = time.monotonic()
+        end = time.monotonic() + START_SECONDS
         while not self._actors:
-            if time.monotonic() - began > START_SECONDS:
+            if time.monotonic() > end:
                 raise self._without_actors()
             if not self._starting:
                 self._start_anew()
             self._take_in(timeout=1.0)
+        end = time.monotonic() + SETTLE_SECONDS
+        while self._starting and time.monotonic() < end:
+            self._take_in(timeout=0.2)
 
     def _start(self, place: Place, starts: int = 1) -> None:
         made = self._ray.remote(Worker).options(

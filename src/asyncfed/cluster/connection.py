@@ -73,6 +73,11 @@ class Connection:
             self._connect(address)
         try:
             self.address: str = self.ray.get_runtime_context().gcs_address
+            if address not in (AUTO, self.address) and not self._own:
+                raise ConfigError(
+                    f"This process is connected to the cluster {self.address} already, and cannot use {address} too. "
+                    "Call ray.shutdown() first, or close the other Cluster."
+                )
             self.check_nodes()
         except BaseException:
             self.close()

@@ -113,7 +113,7 @@ def test_data_given_in_memory_are_sent_up_to_a_limit(small):
     source = pickled(problem, (1, 2))
     assert isinstance(source, GivenShards)
     assert sorted(source.pickled) == [1, 2]
-    with pytest.raises(ConfigError, match="client 1's part of it has .* bytes; at most 10 are sent"):
+    with pytest.raises(ConfigError, match=r"client 1's part of it has .* bytes; at most 10 are sent"):
         pickled(problem, (1,), 10)
 
 

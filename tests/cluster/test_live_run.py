@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from tests.cluster.conftest import HEAD, SECOND, descendants, wait_until
 from tests.live.mischief import MischievousProblem, fail, hang, kill_self, oversize, poison
+from tests.live.test_kill import events_in
 from tests.live.tiny_parts import Impatient
 
 import asyncfed as af
@@ -195,11 +196,11 @@ def test_a_killed_driver_takes_its_actors_with_it_and_the_run_is_resumed(
     described.write_text(af.to_toml(three_clients(400)))
     command = [sys.executable, "-c", DRIVER, str(described), str(path), head.address]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as driver:
-        assert wait_until(lambda: path.exists() and af_updates(path) > 30, 90), driver.stderr.read()
+        assert wait_until(lambda: events_in(path) > 150, 90), driver.stderr.read()
         assert len(hosts_on(head)) + len(hosts_on(second)) == 2
         driver.kill()
         driver.communicate(timeout=60)
-    before = af_updates(path)
+    before = merges_in(path)
     assert 30 < before < 400
     assert wait_until(lambda: not hosts_on(head) and not hosts_on(second))
     resumed = af.resume(path)
@@ -208,12 +209,8 @@ def test_a_killed_driver_takes_its_actors_with_it_and_the_run_is_resumed(
     check_whole(path, 400)
 
 
-def af_updates(path):
-    """Merges in a file that is being written."""
-    try:
-        run = af.load(path)
-    except af.errors.AsyncFedError:  # it is just being made
-        return 0
+def merges_in(path):
+    run = af.load(path)
     count = run.journal.event_columns()["kind"].count("merge")
     run.journal.close()
     return count
@@ -227,3 +224,13 @@ def test_an_interrupted_run_waits_for_what_is_being_computed(engine, three_clien
     run.journal.close()
     assert af.resume(path).verdict == "finished"
     check_whole(path, 60)
+
+
+def test_the_command_line_runs_clients_on_the_cluster(cli, engine, head, tmp_path, check_whole):
+    path = tmp_path / "live.sqlite"
+    options = ("--num-clients", 3, "--rounds", 4, "--node", f"1={SECOND}", "--clients-per-process", 2)
+    result = cli("live", "regression", *options, "--engine", "ray", "--cluster", head.address, "--out", path)
+    assert result.code == 0, result.err
+    written = af.load(path).header["live"]["engine"]
+    assert (written["address"], written["nodes"], written["clients_per_process"]) == (head.address, [[1, SECOND]], 2)
+    check_whole(path, 4)

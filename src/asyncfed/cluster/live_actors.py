@@ -176,7 +176,11 @@ class ActorProcess:
         connection = self._connections.pop(client, None)
         if connection is not None:
             connection.end("it was stopped")
-        if (kill or not self._connections) and self._actor is not None:
+        if kill or not self._connections:
+            self._kill()
+
+    def _kill(self) -> None:
+        if self._actor is not None:
             actor, self._actor = self._actor, None
             ray.kill(actor)
             self._end_all("its process was ended")
@@ -192,6 +196,9 @@ class ActorProcess:
                 async with self._placing:
                     if self._actor is None:
                         await self._place()
+                if not self._connections:  # all clients were stopped meanwhile
+                    self._kill()
+                    return
                 connection.deliver(await self._actor.prepare.remote(start))
         except TimeoutError:
             where = "any node" if self._plan.node is None else f"the node {self._plan.node}"

@@ -74,6 +74,11 @@ class ActorConnection:
             self._end = ConnectionResetError(reason)
             self._wake()
 
+    @property
+    def ended(self) -> bool:
+        """Whether nothing more will come."""
+        return self._end is not None
+
     def _wake(self) -> None:
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
@@ -149,6 +154,8 @@ class ActorProcess:
     def send(self, client: int, task: Task, arrays: Arrays) -> None:
         """Call the actor with a task; small arrays travel with the call, each large one once for all."""
         connection = self._connections[client]
+        if self._actor is None:  # it has ended, and the loop has not heard of it yet: it will find the ticket lost
+            return
         if sum(array.nbytes for array in arrays.values()) <= INLINE_BYTES:
             answer = self._actor.work.remote(client, b"".join(encode(task, arrays)))
         else:
@@ -174,6 +181,7 @@ class ActorProcess:
     def release(self, client: int, *, kill: bool) -> None:
         """A client needs the process no more. With `kill` it is doing something that can only be ended with it."""
         connection = self._connections.pop(client, None)
+        kill = kill and connection is not None and not connection.ended  # else the process in its place would end
         if connection is not None:
             connection.end("it was stopped")
         if kill or not self._connections:

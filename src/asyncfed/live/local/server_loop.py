@@ -14,6 +14,7 @@ from typing import Generic, TypeVar
 import numpy as np
 
 from asyncfed.core.errors import ProtocolError
+from asyncfed.core.types import Dispatch
 from asyncfed.live.engine_protocol import EngineControl
 from asyncfed.live.local.client_link import ClientConnection, ClientLink, LoopSettings
 from asyncfed.live.local.client_program import client_log
@@ -254,11 +255,17 @@ class ServerLoop(Generic[L]):
         session = self._session
         try:
             self._halt_without_clients()
-            dispatches = session.commit(self._now())
+            self._send(session.commit(self._now()))
         except Exception as error:
             self._failure = error
             self._over.set()
             return
+        if session.finished:
+            self._over.set()
+
+    def _send(self, dispatches: list[Dispatch]) -> None:
+        """Bring clients what was decided: the end of those excluded, tickets that were given up, and new ones."""
+        session = self._session
         for excluded in session.excluded:
             self._clients[excluded].stop()  # else it could keep the server busy with refusing
         for dispatch in session.take_cancelled():
@@ -268,5 +275,3 @@ class ServerLoop(Generic[L]):
         if not self._draining:
             for client in self._clients.values():
                 client.send_next(session)
-        if session.finished:
-            self._over.set()

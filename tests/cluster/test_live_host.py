@@ -1,5 +1,6 @@
 """What an actor does, called here as Ray would call it: from several threads."""
 
+import os
 import threading
 import time
 
@@ -29,7 +30,7 @@ def task(ticket, params, key=5):
 
 def described(experiment, fingerprint=None):
     fingerprint = fingerprint or experiment.problem().fingerprint()
-    return DescribedShards(DescribedProblem(experiment, "/", fingerprint, ""))
+    return DescribedShards(DescribedProblem(experiment, os.getcwd(), fingerprint, ""))
 
 
 def message_of(frame, most=10**6):

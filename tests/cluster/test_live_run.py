@@ -25,9 +25,6 @@ from asyncfed.store.schema import REPORT
 from asyncfed.strategies import AFL, FedBuff
 from asyncfed.uplinks import ErrorFeedback, TopK
 
-# Actors are sent shards that tests define, and must be able to import them.
-sys.path.insert(0, str(Path(__file__).parents[2]))
-
 WORK = Work(epochs=1, batch_size=4, learning_rate=0.01)
 
 

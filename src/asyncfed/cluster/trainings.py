@@ -123,6 +123,7 @@ class ClusterTrainings(TrainedElsewhere):
 
     def _go_on_here(self, error: ClusterLostError) -> None:
         self.close()
+        self._pool.leave()
         if self._notify is not None:
             self._notify(f"{error} From here on, this process trains.")
 

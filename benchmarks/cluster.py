@@ -1,9 +1,9 @@
 """Trainings on a Ray cluster against `Workers` on the same cores: python -m benchmarks.cluster.
 
 Needs the extras ray and torch. Without --address, a cluster of one node with two CPUs is started on this machine; with
-it, two actors of that cluster are used. Two workloads, each in turn with the same work by two worker processes and by one thread of this process: the
-digits of `examples/digits_cnn.py` as an experiment, by updates a second; and calls of ten trainings of one step on one
-row, of a small and of a large model, by what a training costs more than here.
+it, two actors of that cluster are used. Two workloads, each in turn with the same work by two worker processes and by
+one thread of this process: the digits of `examples/digits_cnn.py` as an experiment, by updates a second; and calls of
+ten trainings of one step on one row, of a small and of a large model, by what a training costs more than here.
 """
 
 from __future__ import annotations

@@ -109,9 +109,8 @@ class ActorPool:
         self._end()
 
     def leave(self) -> None:
-        """Give up the cluster as a whole, which may be gone."""
-        self._closed, self._actors, self._starting = True, [], {}
-        self._queue.clear()
+        """End all actors and the connection: the cluster as a whole is given up."""
+        self._end()
         self._connection.close()
 
     @property
@@ -303,7 +302,7 @@ class ActorPool:
 
     def _require_head(self) -> None:
         if not self._connection.head_answers():
-            self.leave()
+            self._actors, self._starting = [], {}  # nobody is there who could end them: they end by themselves
             raise ClusterLostError(
                 f"The head node of the cluster {self._connection.address} is gone, and with it the cluster."
             )

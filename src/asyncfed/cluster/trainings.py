@@ -123,9 +123,9 @@ class ClusterTrainings(TrainedElsewhere):
 
     def _go_on_here(self, error: ClusterLostError) -> None:
         self.close()
-        self._pool.leave()
         if self._notify is not None:
             self._notify(f"{error} From here on, this process trains.")
+        self._pool.leave()
 
 
 # ---- what an actor does ----------------------------------------------------------------------------------------

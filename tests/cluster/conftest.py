@@ -1,6 +1,7 @@
 """Clusters of Ray on this machine: every node has a loopback address, and is ended by the ids of its processes."""
 
 import os
+import secrets
 import shutil
 import signal
 import socket
@@ -12,6 +13,9 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+
+# Nobody else on this machine can use the clusters of the tests, and Ray writes no token into the home folder.
+os.environ.update(RAY_AUTH_MODE="token", RAY_AUTH_TOKEN=secrets.token_hex(32))
 
 HEAD, SECOND, THIRD = "127.0.0.2", "127.0.0.3", "127.0.0.6"
 START_SECONDS = 90.0

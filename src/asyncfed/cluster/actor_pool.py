@@ -108,6 +108,11 @@ class ActorPool:
     def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self._end()
 
+    def leave(self) -> None:
+        """End all actors and the connection: the cluster as a whole is given up."""
+        self._end()
+        self._connection.close()
+
     @property
     def at_work(self) -> dict[str, int]:
         """How many actors there are on each node, by its address; those that are starting are not counted."""
@@ -135,6 +140,7 @@ class ActorPool:
             if not self._actors and not self._starting:
                 self._start_anew()
             if time.monotonic() - self._reviewed > REVIEW_SECONDS:
+                self._require_head()
                 self._welcome_nodes()
             if not self._actors and time.monotonic() - waited_since > START_SECONDS:
                 raise self._without_actors()
@@ -179,6 +185,7 @@ class ActorPool:
         calls = list(actor.running.values())
         self._queue.extendleft(reversed(calls))
         self._attempts.update(calls)
+        self._require_head()
         self._dismiss(actor)
         node = actor.place.node
         self._say(
@@ -210,7 +217,7 @@ class ActorPool:
         for place in places:
             self._start(place)
         by_node = Counter(place.node.address for place in places)
-        self._say(f"{len(places)} actors start: {', '.join(f'{number} on {name}' for name, number in by_node.items())}")
+        self._say(f"actors: {', '.join(f'{number} on {name}' for name, number in by_node.items())}")
         end = time.monotonic() + START_SECONDS
         while not self._actors:
             if time.monotonic() > end:
@@ -240,6 +247,7 @@ class ActorPool:
                 f"{where} cannot read what it was handed ({failure.cause!r}). {self._advice}"
             ) from failure
         except self._ray.exceptions.RayError as failure:
+            self._require_head()
             self._dismiss(actor)
             self._say(f"an actor on {where} could not start ({_first_line(failure)})")
             self._replace(actor)
@@ -292,16 +300,22 @@ class ActorPool:
         if not self._starting:
             raise self._without_actors()
 
+    def _require_head(self) -> None:
+        if not self._connection.head_answers():
+            self._actors, self._starting = [], {}  # nobody is there who could end them: they end by themselves
+            raise ClusterLostError(
+                f"The head node of the cluster {self._connection.address} is gone, and with it the cluster."
+            )
+
     def _without_actors(self) -> ClusterLostError:
-        nodes = self._connection.nodes()
+        nodes, where = self._connection.nodes(), self._connection.address
         if not any(node.cpus > 0 for node in nodes):
             return ClusterLostError(
-                f"No node of the cluster {self._connection.address} is left that offers a CPU. Start one: ray start "
-                f"--address={self._connection.address}. {self._advice}".rstrip()
+                f"No node of the cluster {where} is left that offers a CPU. Start one: ray start --address={where}."
             )
         return ClusterLostError(
-            f"No actor could start on the {len(nodes)} nodes of {self._connection.address} within "
-            f"{START_SECONDS:.0f} s. Others may hold their CPUs: see `ray status`. {self._advice}".rstrip()
+            f"No actor could start on the {len(nodes)} nodes of the cluster {where} within {START_SECONDS:.0f} s. "
+            "Others may hold their CPUs: see `ray status`."
         )
 
     def _dismiss(self, actor: _Actor) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import socket
+import time
 from types import TracebackType
 from typing import Any, NamedTuple
 
@@ -14,6 +15,9 @@ from asyncfed.core.errors import ConfigError
 AUTO = "auto"
 CONNECT_SECONDS = 5.0
 """How long somebody has to answer at the address."""
+
+HEAD_ATTEMPTS = 3
+"""How often the head node is called, a second apart, before it counts as gone."""
 
 CHECK_SECONDS = 60.0
 """How long a node has to say what it computes with: it starts a process for that."""
@@ -93,6 +97,19 @@ class Connection:
         """Leave the cluster; what this process started there ends."""
         if self._own and self.ray.is_initialized():
             self.ray.shutdown()
+
+    def head_answers(self) -> bool:
+        """Whether the head node is there. Without it Ray's calls wait, and Ray ends this process after a minute."""
+        host, _, port = self.address.rpartition(":")
+        for attempt in range(HEAD_ATTEMPTS):
+            if attempt:
+                time.sleep(1.0)
+            try:
+                socket.create_connection((host, int(port)), CONNECT_SECONDS).close()
+                return True
+            except OSError:
+                continue
+        return False
 
     def nodes(self) -> list[Node]:
         """The nodes that are alive, in the order of their addresses."""

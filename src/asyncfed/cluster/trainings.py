@@ -125,6 +125,7 @@ class ClusterTrainings(TrainedElsewhere):
         self.close()
         if self._notify is not None:
             self._notify(f"{error} From here on, this process trains.")
+        self._pool.leave()
 
 
 # ---- what an actor does ----------------------------------------------------------------------------------------

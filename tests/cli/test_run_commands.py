@@ -103,3 +103,21 @@ def test_a_file_that_exists_is_refused_before_any_data_are_read(cli, out, tmp_pa
 
 def test_run_says_first_where_its_file_will_be(cli, toml, out):
     assert cli("run", toml, "--out", out).raw.replace("\n", "").startswith(f"run file: {out}")
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        (["--cluster", "auto"], "--cluster is for clients on a cluster. Add --engine ray"),
+        (["--node", "1=10.0.0.7"], "--node is for clients on a cluster"),
+        (["--clients-per-process", 2], "--clients-per-process is for clients on a cluster"),
+        (["--engine", "flower"], 'There is no engine "flower"'),
+        (["--engine", "ray", "--node", "10.0.0.7"], '--node "10.0.0.7" is not understood'),
+        (["--engine", "ray", "--clients-per-process", 0], "clients_per_process is 0"),
+    ],
+)
+def test_engines_and_their_options(cli, tmp_path, options, complaint):
+    result = cli("live", "regression", *options, "--out", tmp_path / "x.sqlite")
+    assert result.code == 2
+    assert complaint in " ".join(result.err.split())
+    assert not (tmp_path / "x.sqlite").exists()

@@ -110,7 +110,8 @@ class LateTraining:
                 uplinked = uplinked or work.uplink is not UNSET
         copies = np.concatenate(starts).reshape(len(starts), -1)
         counts = np.zeros(len(works), np.int64) if counted else None
-        jobs = Jobs(copies, clients, works, keys, True, sent_corrections(self._rule, dispatches, copies), counts)
+        corrections = sent_corrections(self._rule, dispatches, copies)
+        jobs = Jobs(copies, clients, works, keys, True, corrections, counts, starts)
         models = self._problem.local_train_many(jobs, self._threads)
         for dispatch, model in zip(dispatches, models, strict=True):
             trained[dispatch.ticket] = model

@@ -36,6 +36,7 @@ from collections.abc import Mapping
 from heapq import heapify, heappop, heappush
 from math import inf
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -184,6 +185,11 @@ class LiveSession:
     def is_in_flight(self, ticket: int) -> bool:
         """Whether this ticket is out: dispatched, and neither reported nor lost."""
         return ticket in self._execution.server.outstanding
+
+    @property
+    def header(self) -> dict[str, Any]:
+        """What the run's file says about it: its experiment, and the fingerprint of its problem."""
+        return self._journal.header()
 
     @property
     def file(self) -> Path | None:

@@ -60,6 +60,8 @@ class Jobs(NamedTuple):
             momentum there may be none.
         steps_done: an array (k,) of int64 that is filled with how many mini-batch steps each job made; None if nobody
             wants to know.
+        origins: the arrays that `starts` are copies of, the same one for trainings that begin with the same model and
+            never changed, so that a model need not be sent to another machine twice; None if nobody knows.
     """
 
     starts: Array
@@ -69,6 +71,7 @@ class Jobs(NamedTuple):
     overwrite: bool = False
     corrections: Array | None = None
     steps_done: Array | None = None
+    origins: Sequence[Array] | None = None
 
     def part(self, first: int, last: int) -> Jobs:
         """Jobs `first` up to `last`."""
@@ -81,6 +84,7 @@ class Jobs(NamedTuple):
             self.overwrite,
             None if self.corrections is None else self.corrections[rows],
             None if self.steps_done is None else self.steps_done[rows],
+            None if self.origins is None else self.origins[rows],
         )
 
 

@@ -110,12 +110,16 @@ def resume_live(
     path: Path | str,
     *,
     engine: Engine | None = None,
+    engines: Mapping[str, type[Engine]] | None = None,
     experiment: Experiment | None = None,
     problem: Problem | None = None,
     threads: int | None = None,
     watch: LiveWatcher | None = None,
 ) -> RecordedRun:
-    """Continue a live run that was interrupted or killed. What was merged stays; tickets that were out are lost."""
+    """Continue a live run that was interrupted or killed. What was merged stays; tickets that were out are lost.
+
+    `engines` are those that can be started from what the file says, by their kind, besides `LocalEngine`.
+    """
     journal = open_to_resume(path)
     with finishing(journal):
         header = journal.header()
@@ -127,7 +131,7 @@ def resume_live(
         if header["verdict"] != "interrupted":
             journal.rehash()
             return RecordedRun(journal, experiment, problem)
-        engine = engine or _read_engine(header["live"], path)
+        engine = engine or _read_engine(header["live"], path, engines or {})
         engine.check(problem)
         return _drive(experiment, engine, problem, journal, header["live"], threads, watch)
 
@@ -142,12 +146,13 @@ def check_fit(experiment: Experiment) -> None:
         )
 
 
-def _read_engine(live: dict[str, Any], path: Path | str) -> Engine:
+def _read_engine(live: dict[str, Any], path: Path | str, engines: Mapping[str, type[Engine]]) -> Engine:
     """The engine that a live run's header describes."""
-    if live["engine"].get("kind") == "flower":
+    kind = live["engine"].get("kind")
+    if kind == "flower":
         raise JournalError(f"{path} was run on Flower. Continue it with `flwr run` and the same journal.")
     try:
-        return from_plain(live["engine"], LocalEngine)
+        return from_plain(live["engine"], engines.get(kind, LocalEngine))
     except ValidationError as error:
         raise JournalError(
             f"{path} was run on an engine that cannot be started from its file ({error}). Pass it again: "

@@ -67,6 +67,11 @@ class ClientProcess:
         self.process: BaseProcess | None = None
         self._connection: Connection | None = None
 
+    @property
+    def connection(self) -> Connection | None:
+        """The one to the process; None if it was stopped."""
+        return self._connection
+
     async def start(self, setup: ClientSetup, max_body_bytes: Callable[[], int]) -> Connection:
         """Start the process with its data, connected by a socket pair that has no name: nobody else can use it."""
         ours, theirs = connected_sockets()

@@ -9,7 +9,9 @@ from math import isfinite
 from asyncfed.core.errors import ConfigError
 from asyncfed.core.record import Config
 from asyncfed.live.engine_protocol import EngineControl
-from asyncfed.live.local.client_program import Slowdown
+from asyncfed.live.local.client_process import ClientProcess
+from asyncfed.live.local.client_program import ClientSetup, Slowdown, client_log
+from asyncfed.live.local.connection import Connection
 from asyncfed.live.local.server_loop import ServerLoop
 from asyncfed.live.session import LiveSession
 from asyncfed.problems.protocol import Problem, as_sharded_problem
@@ -59,4 +61,14 @@ class LocalEngine(Config, tag_field="kind", tag="local"):
 
     def drive(self, session: LiveSession, problem: Problem, begin: Callable[[], None], control: EngineControl) -> None:
         """Start the processes and run the session with them until it is finished or `control` says stop."""
-        asyncio.run(ServerLoop(self, session, as_sharded_problem(problem), control).run(begin))
+        sharded, corrected = as_sharded_problem(problem), session.sends_corrections()
+
+        async def open_client(client: ClientProcess) -> Connection:
+            number = client.client
+            shard, first, slowdown = sharded.shard(number), session.first_model(number), self.slowdown(number)
+            log = client_log(session.file, number)
+            setup = ClientSetup(number, shard, first, slowdown, session.uplinks, corrected, log)
+            return await client.start(setup, lambda: session.max_result_bytes)
+
+        clients = [ClientProcess(client) for client in range(problem.num_clients)]
+        asyncio.run(ServerLoop(self, session, clients, open_client, control).run(begin))

@@ -1,5 +1,7 @@
 """The commands run, resume and live."""
 
+import sys
+
 import pytest
 
 import asyncfed as af
@@ -21,6 +23,18 @@ def test_run_without_out_writes_under_runs(cli, toml, tmp_path, monkeypatch):
 
 def test_run_says_how_different_the_clients_are(cli, toml, out, small):
     assert " ".join(small().measure_heterogeneity().verdict.split()) in cli("run", toml, "--out", out).out
+
+
+def test_a_cluster_needs_ray(cli, toml, out, monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    for command in (["run", toml, "--out", out], ["compare", toml, "--seeds", 1]):
+        result = cli(*command, "--cluster", "auto")
+        assert result.code == 2
+        assert "pip install 'asyncfed[ray]'" in result.err
+    assert not out.exists()
+    refused = cli("run", toml, "--out", out, "--workers", 3)
+    assert refused.code == 2
+    assert "--workers 3 is for --cluster" in refused.err
 
 
 def test_run_draws(cli, toml, out, tmp_path):

@@ -27,12 +27,6 @@ def test_a_run_says_who_works_and_is_the_same(cli, address, tmp_path):
     assert runs[0].header == runs[1].header
 
 
-def test_actors_without_a_cluster_are_refused(cli, tmp_path):
-    result = cli("run", "svm", "--workers", 3, "--out", tmp_path / "run.sqlite")
-    assert result.code == 2
-    assert "--workers 3 is for --cluster" in result.err
-
-
 @pytest.mark.parametrize("ending", [signal.SIGKILL, signal.SIGINT])
 def test_a_run_that_is_killed_leaves_no_actor_and_is_resumed(cli, head, second, tmp_path, ending):
     file, options = tmp_path / "run.sqlite", ("--rounds", "400", "--set", "strategy.concurrency=4")

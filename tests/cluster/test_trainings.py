@@ -12,9 +12,7 @@ import asyncfed as af
 from asyncfed.cluster import trainings
 from asyncfed.cluster.actor_pool import ActorPool, ClusterLostError
 from asyncfed.cluster.sent_versions import SentVersions
-from asyncfed.errors import ConfigError
 from asyncfed.problems.protocol import Jobs
-from asyncfed.runs import problem_source
 
 
 def cnn(**how):
@@ -175,16 +173,3 @@ def test_without_a_node_this_process_goes_on(small):
     for ours, theirs in zip(*(p.local_path_moments(jobs) for p in (trained, problem)), strict=True):
         assert np.array_equal(ours, theirs)
     assert len(said) == 1
-
-
-def test_a_problem_in_memory_has_a_limit(small, monkeypatch):
-    problem = small().problem()
-    monkeypatch.setattr(problem_source, "LARGEST_PICKLED", 100)
-    with pytest.raises(ConfigError, match=r"bytes when pickled; at most 100 .* Describe its data"):
-        problem_source.problem_source(problem, None)
-    source = problem_source.problem_source(problem, small())
-    assert source.load().fingerprint() == problem.fingerprint()
-    with pytest.raises(ConfigError, match="data or loss are others here"):
-        source._replace(experiment=small(seed=1)).load()
-    with pytest.raises(ConfigError, match=r"one step of training gives other bytes .* leave this machine out"):
-        source._replace(probe="").load()

@@ -29,7 +29,7 @@ def test_a_run_says_who_works_and_is_the_same(cli, address, tmp_path):
 
 @pytest.mark.parametrize("ending", [signal.SIGKILL, signal.SIGINT])
 def test_a_run_that_is_killed_leaves_no_actor_and_is_resumed(cli, head, second, tmp_path, ending):
-    file, options = tmp_path / "run.sqlite", ("--rounds", "400", "--set", "strategy.concurrency=4")
+    file, options = tmp_path / "run.sqlite", ("--rounds", "1500", "--set", "strategy.concurrency=4")
     command = [sys.executable, "-m", "asyncfed", "run", "svm", *options, "--out", str(file)]
     command += ["--checkpoint-seconds", "0.1", "--cluster", head.address]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:

@@ -47,6 +47,7 @@ from asyncfed.engine.execution_setup import set_up
 from asyncfed.engine.plan import Checkpoint, Plan, most_drops
 from asyncfed.engine.progress import RunState
 from asyncfed.engine.replay import repeat_costs, repeat_input, with_decisions
+from asyncfed.kernels.recycled_memory import MemorySource, empty
 from asyncfed.live.checks import Limits, find_fault, find_fault_in_change, max_message_bytes, read_model
 from asyncfed.live.machine_entropy import draw_noise_key
 from asyncfed.live.ticket_records import TicketRecords
@@ -188,7 +189,20 @@ class LiveSession:
         """The run's file; None if it is in memory."""
         return self._journal.path
 
+    @property
+    def expected_result_bytes(self) -> int:
+        """How long the body of a result may be, as far as it is known before the strategy is asked."""
+        params = self._execution.vectors.params
+        return max_message_bytes(self._execution.server.strategy.work, params.size, params.itemsize)
+
     # ---- beginning -------------------------------------------------------------------------------------------
+
+    def keep_models_in(self, source: MemorySource) -> None:
+        """Let the model lie in this memory, and what merges make of it; to be called before the run begins."""
+        vectors = self._execution.vectors
+        params = empty(vectors.params.size, vectors.params.dtype, source)
+        np.copyto(params, vectors.params)
+        vectors.params = params
 
     def start(self) -> None:
         """Begin a new run."""

@@ -26,6 +26,8 @@ class LocalEngine(Config, tag_field="kind", tag="local"):
         start_seconds: How long processes may take to start, in seconds; 0 or more.
         restarts: A process that ends is started again; one that ends more often than this in a row, without an answer,
             has left; 0 or more.
+        shared_bytes: Models and results of so many bytes or more lie in memory that server and clients share, where
+            the system has such memory (Linux); shorter ones pass through sockets; 1 or more, None for sockets only.
     """
 
     slow: tuple[tuple[int, float], ...] = ()
@@ -33,6 +35,7 @@ class LocalEngine(Config, tag_field="kind", tag="local"):
     drain_seconds: float = 5.0
     start_seconds: float = 120.0
     restarts: int = 5
+    shared_bytes: int | None = 2**18
 
     def __post_init__(self) -> None:
         for client, times in self.slow:
@@ -41,6 +44,8 @@ class LocalEngine(Config, tag_field="kind", tag="local"):
         for name in ("task_seconds", "drain_seconds", "start_seconds", "restarts"):
             if not 0 <= getattr(self, name) < float("inf"):
                 raise ConfigError(f"{name} is {getattr(self, name)}; it must be zero or a positive number.")
+        if self.shared_bytes is not None and self.shared_bytes < 1:
+            raise ConfigError(f"shared_bytes is {self.shared_bytes}; it must be 1 or more, or None to share nothing.")
 
     def check(self, problem: Problem) -> None:
         """Refuse a problem whose clients cannot be given their own data alone, and settings for clients it has not."""

@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from asyncfed.core.errors import ProtocolError
+from asyncfed.kernels.recycled_memory import empty
 from asyncfed.live.engine_protocol import EngineControl
-from asyncfed.live.local.client_process import ClientProcess
+from asyncfed.live.local.client_process import ClientProcess, Sharing
 from asyncfed.live.local.client_program import ClientSetup
 from asyncfed.live.local.connection import Connection
+from asyncfed.live.local.shared_memory import SharedModels
 from asyncfed.live.session import LiveSession
 from asyncfed.live.wire import (
     Failed,
@@ -49,7 +51,8 @@ class ServerLoop:
         self._session = session
         self._problem = problem
         self._control = control
-        self._clients = {client: ClientProcess(client) for client in range(problem.num_clients)}
+        self._sharing = self._share_memory()
+        self._clients = {client: ClientProcess(client, self._sharing) for client in range(problem.num_clients)}
         self._corrected = session.sends_corrections()
         self._readers: set[asyncio.Task[None]] = set()
         self._began = 0.0
@@ -81,6 +84,20 @@ class ServerLoop:
             for client in self._clients.values():
                 client.stop()
             await asyncio.gather(*self._readers, return_exceptions=True)
+            if self._sharing is not None:
+                self._sharing.models.close()
+
+    def _share_memory(self) -> Sharing | None:
+        """Put the model where clients can read it; None if it is small, or the system cannot do that."""
+        session, least_bytes = self._session, self._engine.shared_bytes
+        model_bytes = session.state.params.nbytes
+        if least_bytes is None or model_bytes < least_bytes:
+            return None
+        models = SharedModels.create(model_bytes, self._problem.num_clients)
+        if models is None:
+            return None
+        session.keep_models_in(models)
+        return Sharing(models, session.expected_result_bytes, least_bytes)
 
     async def _wait_until_ready(self) -> bool:
         """Wait for every client's hello. False if the run was interrupted before that."""
@@ -200,8 +217,14 @@ class ServerLoop:
         self._schedule_commit()
 
     def _handle_result(self, client: ClientProcess, result: Result, body: np.ndarray) -> None:
+        placed = client.placed_body(result, self._session.max_result_bytes)
         if not self._running:
             return
+        if placed is not None:
+            if body.size:
+                raise WireError("the body is said to lie in shared memory, and another one followed.")
+            body = empty(placed.size, placed.dtype)
+            np.copyto(body, placed)
         self._session.accept(client.client, result, decode_arrays(result, body), self._now())
         client.failures = 0
         if result.ticket == client.busy:

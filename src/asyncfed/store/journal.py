@@ -19,6 +19,7 @@ import numpy as np
 
 from asyncfed.core.errors import JournalError
 from asyncfed.core.record import from_plain, pack_rows, to_json, unpack_rows
+from asyncfed.store.array_file import ArrayFile
 from asyncfed.store.array_store import MESSAGE, PAYLOAD, READ_ATTEMPTS, ArrayStore, Dump
 from asyncfed.store.error_messages import another_writer, explain_damage, explain_errors
 from asyncfed.store.events import Event, StoredEvent
@@ -46,7 +47,8 @@ class Journal:
     """Use `Journal.create` for a new run and `Journal.open` for an existing one.
 
     `events`, `rounds` and `evaluations` hold rows that wait for the next `commit`. So does `payloads`: what clients of
-    a live run sent, by ticket. It cannot be computed again, so the file keeps it until a checkpoint holds its effect.
+    a live run sent, by ticket. It cannot be computed again, so the file keeps it until a checkpoint holds its effect;
+    `payload_sums` are the check sums of those for which they are known.
     `released` are messages to which their client itself added noise, by ticket: no training gives them again, and the
     file keeps them for good.
     """
@@ -57,6 +59,7 @@ class Journal:
         self.rounds: list[Row] = []
         self.evaluations: list[Row] = []
         self.payloads: list[tuple[int, np.ndarray]] = []
+        self.payload_sums: dict[int, int] = {}
         self.released: list[tuple[int, dict[str, np.ndarray]]] = []
         self.messages: list[tuple[int, dict[str, np.ndarray]]] = []
         self.next_seq = 0
@@ -112,6 +115,11 @@ class Journal:
                 f"{self.path} cannot be written in place, and would keep what is to be erased: its journal mode stays "
                 f"{mode}. Close all other programs that read it."
             )
+
+    @property
+    def sent_memory(self) -> ArrayFile | None:
+        """Memory for payloads that is part of a file already (a source of memory); None if they lie in tables."""
+        return self._arrays.sent_memory
 
     def close(self) -> None:
         """Close the file. What waits for a commit is lost."""
@@ -177,7 +185,7 @@ class Journal:
         self._digest(packed, self._new_details)
         self._packed, self._packed_count = bytearray(), 0
         self.rounds, self.evaluations, self._new_details = [], [], []
-        self.payloads, self.messages, self.released = [], [], []
+        self.payloads, self.messages, self.released, self.payload_sums = [], [], [], {}
 
     def _check_end(self, count: int) -> None:
         """Refuse to write behind somebody else's events: two writers would leave a journal of neither run."""
@@ -206,7 +214,8 @@ class Journal:
         packed_messages = [(ticket, pack_arrays(message)) for ticket, message in self.released]
         write("INSERT INTO released VALUES (?, ?, ?)", [(ticket, crc32(m), m) for ticket, m in packed_messages])
         if state is None or arrays is None:
-            small = [(t, payload) for t, payload in self.payloads if not self._arrays.keep_sent(t, PAYLOAD, payload)]
+            keep, sums = self._arrays.keep_sent, self.payload_sums
+            small = [(t, sent) for t, sent in self.payloads if not keep(t, PAYLOAD, sent, sums.get(t))]
             write("INSERT INTO payloads VALUES (?, ?, ?)", [(t, crc32(p.data), p.data) for t, p in small])
             packed_messages = [(ticket, pack_arrays(message)) for ticket, message in self.messages]
             rows = [

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from asyncfed.core.errors import ProtocolError
-from asyncfed.kernels.recycled_memory import empty
 from asyncfed.live.engine_protocol import EngineControl
 from asyncfed.live.local.client_process import ClientProcess, Sharing
 from asyncfed.live.local.client_program import ClientSetup
@@ -217,15 +216,14 @@ class ServerLoop:
         self._schedule_commit()
 
     def _handle_result(self, client: ClientProcess, result: Result, body: np.ndarray) -> None:
-        placed = client.placed_body(result, self._session.max_result_bytes)
+        placed, measured = client.placed_body(result, self._session.max_result_bytes), None
         if not self._running:
             return
         if placed is not None:
             if body.size:
                 raise WireError("the body is said to lie in shared memory, and another one followed.")
-            body = empty(placed.size, placed.dtype)
-            np.copyto(body, placed)
-        self._session.accept(client.client, result, decode_arrays(result, body), self._now())
+            body, measured = self._session.copy_body(client.client, result, placed)
+        self._session.accept(client.client, result, decode_arrays(result, body), self._now(), measured)
         client.failures = 0
         if result.ticket == client.busy:
             client.busy = None

@@ -6,13 +6,13 @@ in the pass that makes the copy, from the copy.
 
 from __future__ import annotations
 
-from math import sqrt
 from typing import NamedTuple
 
 import numpy as np
 
 from asyncfed.kernels.recycled_memory import MemorySource, empty
 from asyncfed.store.page_sums import PAGE_WORDS, combine_sums
+from asyncfed.uplinks.norms import copy_with_norm
 
 BYTES = np.dtype(np.uint8)
 
@@ -38,17 +38,7 @@ def copy_bytes(shared: np.ndarray, source: MemorySource | None) -> np.ndarray:
 
 def copy_model(shared: np.ndarray, start: np.ndarray, source: MemorySource | None) -> tuple[np.ndarray, Measured]:
     """The same of a model that started from `start`: the bytes of its numbers, and what was found of it."""
-    from asyncfed.kernels.square_sums import copy_and_measure  # loads numba
-
     body = empty(shared.size, BYTES, source)
-    pages = shared.size // (8 * PAGE_WORDS)
-    sums, whole = np.empty(pages, np.uint64), pages * 8 * PAGE_WORDS
-    square = copy_and_measure(
-        shared.view(start.dtype),
-        shared[:whole].view(np.uint64),
-        body.view(start.dtype),
-        body[:whole].view(np.uint64),
-        start,
-        sums,
-    )
-    return body, Measured(sqrt(square), combine_sums(sums, body.data))
+    sums = np.empty(shared.size // (8 * PAGE_WORDS), np.uint64)
+    norm = copy_with_norm(shared, body, start, sums)
+    return body, Measured(norm, combine_sums(sums, body.data))

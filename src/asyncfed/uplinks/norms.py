@@ -43,6 +43,23 @@ def change_norm(trained: np.ndarray, start: np.ndarray) -> float:
     return float(np.sqrt(change.dot(change)))
 
 
+def copy_with_norm(source: np.ndarray, copy: np.ndarray, start: np.ndarray, page_sums: np.ndarray) -> float:
+    """|model − start| of a model that is copied meanwhile, found from the copy: the source may be changing.
+
+    Args:
+        source: the model's bytes.
+        copy: where they are copied to.
+        start: the model it started from.
+        page_sums: as many as there are whole pages of 4,096 bytes; the sums of their 64-bit words.
+    """
+    from asyncfed.kernels import square_sums  # loads numba
+
+    whole, kind = len(page_sums) * 8 * square_sums.PAGE_WORDS, start.dtype
+    words = source[:whole].view(np.uint64), copy[:whole].view(np.uint64)
+    square = square_sums.copy_and_measure(source.view(kind), words[0], copy.view(kind), words[1], start, page_sums)
+    return sqrt(square)
+
+
 def square_norm(vector: np.ndarray) -> float:
     """|vector|²; of large vectors in double precision and by one thread.
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from benchmarks.large_problem import LargeProblem
 from tests.live import mischief
 from tests.live.local.test_server_loop import PATIENT, WORK, count_bodies
 from tests.live.mischief import MischievousProblem
@@ -221,12 +222,12 @@ def mapping_processes():
 
 
 @pytest.mark.slow
-def test_nothing_is_left_of_a_server_that_was_killed(tmp_path):
+def test_nothing_is_left_of_a_server_that_was_killed_but_what_it_had_committed(tmp_path):
     before, names = mapping_processes(), set(os.listdir("/dev/shm"))
     command = [sys.executable, "-c", SERVER, str(tmp_path / "live.sqlite"), str(Path(__file__).parents[3])]
     server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
-        assert any(int(line) >= 20 for line in server.stdout)
+        committed = next(updates for updates in map(int, server.stdout) if updates >= 20)
         ours = mapping_processes() - before
         assert server.pid in ours
         assert len(ours) >= 3
@@ -239,3 +240,10 @@ def test_nothing_is_left_of_a_server_that_was_killed(tmp_path):
         time.sleep(0.1)
     assert not ours & mapping_processes()
     assert set(os.listdir("/dev/shm")) <= names
+    once = iter([signal.SIGINT])
+    resumed = af.resume(
+        tmp_path / "live.sqlite",
+        problem=LargeProblem(100_000, 2),
+        watch=lambda progress: signal.raise_signal(next(once, signal.SIGCONT)),
+    )
+    assert (resumed.verdict, resumed.participation().sum() >= committed) == ("interrupted", True)

@@ -8,7 +8,7 @@ PIP := $(BIN)/pip --disable-pip-version-check -q install -c constraints.txt
 # Keep what Python compiles: the tests start some hundred interpreters.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo arena robustness communication audit-privacy test test-slow test-flower test-ray lint bench bench-rivals clean
+.PHONY: demo arena robustness communication audit-privacy test test-slow test-flower test-ray lint bench bench-rivals soak clean
 
 # What the demo needs and nothing else: no PyTorch, no Flower, none of the tools.
 $(DEMO_STAMP): pyproject.toml constraints.txt
@@ -47,11 +47,12 @@ test: $(STAMP)
 test-slow: $(STAMP)
 	$(BIN)/pytest -n 2 -m "slow and not flower and not ray" $(PYTEST)
 
-# Flower pins many packages, and older versions of some than we would take, so it lives in an environment of its own.
-# There the command line is tested once more, with those.
+# Flower pins many packages, and older versions of some than we would take, so it lives in an environment of its own,
+# with PyTorch, whose modules are tested on a federation. There the command line is tested once more, with those.
 .venv-flower/.installed: pyproject.toml constraints.txt
 	test -x .venv-flower/bin/python || $(PYTHON) -m venv .venv-flower
-	.venv-flower/bin/pip --disable-pip-version-check -q install -c constraints.txt -e ".[flower,report]" pytest hypothesis
+	.venv-flower/bin/pip --disable-pip-version-check -q install -c constraints.txt torch
+	.venv-flower/bin/pip --disable-pip-version-check -q install -c constraints.txt -e ".[flower,report,torch]" pytest hypothesis
 	touch $@
 
 test-flower: .venv-flower/.installed
@@ -78,6 +79,10 @@ bench: $(STAMP)
 # Makes an environment for each rival (some 10 GB in all, below .venv-rivals) and runs them in turn with AsyncFed.
 bench-rivals: $(STAMP)
 	$(BIN)/python -m benchmarks.rivals $(RIVALS)
+
+# An hour: a long live run, and one that is killed every minute. SOAK=--quick takes two minutes.
+soak: $(STAMP)
+	$(BIN)/python -m benchmarks.soak $(SOAK)
 
 clean:
 	rm -rf .venv .venv-flower .venv-ray .venv-rivals runs build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage .coverage.*

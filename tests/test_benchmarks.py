@@ -22,9 +22,11 @@ from benchmarks import __main__ as table
 from benchmarks import (
     codecs,
     kernel,
+    large_checkpoint,
     large_live,
     limit,
     live,
+    long_live,
     measure,
     million,
     networks,
@@ -162,8 +164,22 @@ def test_large_live():
     assert_fills_the_table(outcome)
     for [run] in outcome.numbers["runs"].values():
         assert run["updates"] >= 25
-        assert 1.0 <= run["written"] < 3.0
+        assert 0.9 <= run["written"] < 3.0  # the first update counted may have been written before
         assert run["cpu_ms"] > 0
+
+
+def test_long_live():
+    outcome = long_live.measure(params=1_000, clients=2, updates=3_000)
+    assert_fills_the_table(outcome)
+    assert outcome.numbers["disk"]["largest"] >= outcome.numbers["disk"]["late"] > 0
+    assert outcome.numbers["server memory"]["late"] > 10_000_000
+
+
+def test_large_checkpoint():
+    """Run, killed in the middle of an array, resumed and verified; it raises if one of them does not end well."""
+    seen = large_checkpoint.measure(params=100_000)
+    assert seen["models"] > 3
+    assert seen["bytes"] >= 4 * 100_000 * seen["models"]
 
 
 def test_live():

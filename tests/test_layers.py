@@ -95,7 +95,8 @@ ROOMS = {
     },
     "cluster": {
         *BOTTOM,
-        *("kernels", "attacks", "uplinks", "data", "problems", "store", "live", "engine", "experiment", "runs"),
+        *("kernels", "strategies", "attacks", "uplinks", "data", "problems", "store", "live", "engine"),
+        *("experiment", "runs"),
     },
     "testing": {*BOTTOM, "rules", "uplinks", "problems", "delays", "strategies", "attacks"},
     "api": {
@@ -113,6 +114,7 @@ ROOMS = {
         "certificates",
         "advice",
         "report",
+        "cluster",
     },
     "sklearn": {
         *BOTTOM,

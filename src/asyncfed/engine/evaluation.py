@@ -96,9 +96,16 @@ class Evaluator:
         return metrics
 
     def row(self, params: np.ndarray, version: int, round: int, updates: int, elapsed: float) -> tuple[Any, ...]:
+        """Measure this model."""
         metrics = self.measure(params, version)
         metrics.update(self.pending)
         self.pending.clear()
+        return self.describe(metrics, version, round, updates, elapsed)
+
+    def describe(
+        self, metrics: dict[str, float], version: int, round: int, updates: int, elapsed: float
+    ) -> tuple[Any, ...]:
+        """The row of what was measured of the model of this version, which becomes the last one measured."""
         self.last = metrics
         finite = {name: float(value) if isfinite(value) else None for name, value in metrics.items()}
         return updates, version, round, elapsed, json.dumps(finite)

@@ -16,6 +16,7 @@ from asyncfed.core.random import draw_key, purpose_key
 from asyncfed.core.record import UNSET, from_plain, replace, to_json, to_plain
 from asyncfed.core.server import Server
 from asyncfed.core.types import Cancel, Combine, Dispatch, Drop, Merge, Report, Stop, Wake, Work, staleness_of
+from asyncfed.engine.background_evaluation import BackgroundEvaluation
 from asyncfed.engine.evaluation import Evaluator
 from asyncfed.engine.stopping import StoppingMonitor, nothing_merged
 from asyncfed.kernels.noise_keys import write_key
@@ -54,7 +55,8 @@ class Execution:
 
     Whoever drives it sets what it cannot know: `on_dispatch` is called with every ticket that goes out, `on_wake` with
     the moment and the number of every timer, `on_cancel` with every ticket that is given up, to be answered with the
-    seconds and joules it has cost; `noise_key` with every version that a rule makes with noise.
+    seconds and joules it has cost; `noise_key` with every version that a rule makes with noise. With `background`,
+    models are measured while the run goes on, unless what is measured may stop it.
     """
 
     def __init__(
@@ -76,6 +78,7 @@ class Execution:
         self.ledger = ledger
         self.journal = journal
         self.evaluator = evaluator
+        self.background: BackgroundEvaluation | None = None
         self.now = 0.0
         # Counted merge by merge, because the server counts all merges of a decision before the first is carried out.
         self.version = server.version
@@ -229,15 +232,23 @@ class Execution:
 
     def evaluate(self) -> str | None:
         """Measure the model as it is now. Returns why the run is to stop, if the measurement says so."""
-        row = self.evaluator.row(self.vectors.params, self.version, self.round, self.updates, self.now)
-        self.journal.evaluations.append(row)
+        model = (self.vectors.params, self.version, self.round, self.updates, self.now)
         self.evaluated_at = self.updates
+        if self.background is not None and self.stopping is None:
+            self.journal.evaluations += self.background.begin(*model)
+            return None
+        self.journal.evaluations.append(self.evaluator.row(*model))
         if self.stopping is None:
             return None
         reason = self.stopping.reason(self.evaluator.last, self.round)
         if self.stopping.is_best(self.evaluator.last):
             self.best = self.vectors.params  # which nobody changes: a merge makes a new one
         return reason
+
+    def take_evaluation(self, wait: bool = False) -> None:
+        """Write down what was measured in the background, if it is done or is to be waited for."""
+        if self.background is not None:
+            self.journal.evaluations += self.background.take(wait)
 
     # ---- outputs ---------------------------------------------------------------------------------------------
 
@@ -404,6 +415,7 @@ class Execution:
                 f"strategy.rule asks the server to train on client {client}'s data, which this server does not hold. "
                 "Simulate the run, or run it live on one machine."
             )
+        self.take_evaluation(wait=True)  # a problem is not used by two threads at a time
         key = draw_key(self._measure_key, client, version)
         if client == SERVER_ROWS and self._trusted is not None:
             return self._trusted.train(params, work, key)

@@ -55,4 +55,5 @@ def set_up(problem: Problem, plan: Plan, journal: Journal, checkpoint: Checkpoin
         with explain_damage(journal.path, "checkpoint"):
             execution.restore(checkpoint[0])
             execution.best = checkpoint[1].get("best")
+        evaluator.last = journal.last_measurement(execution.updates)
     return execution

@@ -42,8 +42,11 @@ class Limits(Config):
         metrics: How many metrics a result may bring; 0 or more.
         metric_name: How many letters the name of a metric may have; 0 or more.
         faults: A client is excluded from the run at its so-manieth fault; at least 1.
-        ticket_seconds: A ticket not answered so many seconds after its client could begin with it is lost; positive, or
-            None to wait for ever.
+        ticket_seconds: A ticket not answered so many seconds after its client could begin with it is lost, beside the
+            time that the model takes on its way; positive, or None to wait for ever.
+        least_bandwidth: Bytes a second that a client's connection carries at least; positive. A ticket has the time
+            to send the model down and its result up at this rate on top of `ticket_seconds`: by default a model of
+            100 MB has another 200 seconds.
     """
 
     largest_norm: float = 1e6
@@ -54,6 +57,7 @@ class Limits(Config):
     metric_name: int = 64
     faults: int = 3
     ticket_seconds: float | None = 600.0
+    least_bandwidth: float = 1e6
 
     @classmethod
     def for_targets(cls, targets: np.ndarray | None, ticket_seconds: float | None = 600.0) -> Limits:
@@ -72,8 +76,16 @@ class Limits(Config):
         largest = 0.0 if targets is None or not len(targets) else float(np.abs(targets).max())
         return cls(largest_norm=max(cls().largest_norm, 1e3 * largest), ticket_seconds=ticket_seconds)
 
+    def allowed_seconds(self, model_bytes: int) -> float | None:
+        """How long a client may take over a ticket with a model of this size; None if for ever.
+
+        >>> Limits(ticket_seconds=600.0).allowed_seconds(100_000_000)
+        800.0
+        """
+        return None if self.ticket_seconds is None else self.ticket_seconds + 2 * model_bytes / self.least_bandwidth
+
     def __post_init__(self) -> None:
-        for name in ("largest_norm", "times_median", "median_of", "faults", "ticket_seconds"):
+        for name in ("largest_norm", "times_median", "median_of", "faults", "ticket_seconds", "least_bandwidth"):
             value = getattr(self, name)
             if value is not None and not value > 0:
                 raise ConfigError(f"limits.{name} is {value}; it must be positive.")

@@ -4,6 +4,7 @@ An engine moves messages and keeps the clock; all else is decided here. Every en
 
     session = LiveSession(problem, plan, journal, name=fresh_random_text, limits=Limits())
     session.start()                                 # or resume(), if the run was interrupted or killed
+    session.evaluate_with(submit)                   # if models are to be measured while the run goes on
     began = monotonic() - session.state.elapsed     # `now` below is monotonic() - began: it continues a resumed run
     while not session.finished:
         for client, result, arrays in received():   # as many as there are: they share one commit
@@ -35,6 +36,7 @@ from collections.abc import Mapping
 from heapq import heapify, heappop, heappush
 from math import inf
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -43,6 +45,7 @@ from asyncfed.core.pool import ClientPool
 from asyncfed.core.random import draw_key, purpose_key
 from asyncfed.core.record import UNSET, Config, Record, UnsetType, replace
 from asyncfed.core.types import Dispatch, Report, Uplink, Work
+from asyncfed.engine.background_evaluation import BackgroundEvaluation, Submit
 from asyncfed.engine.execution_setup import set_up
 from asyncfed.engine.plan import Checkpoint, Plan, most_drops
 from asyncfed.engine.progress import RunState
@@ -116,7 +119,7 @@ class LiveSession:
         self._journal = journal
         self._limits = limits or Limits()
         self._policy = checkpoints or CheckpointPolicy()
-        self._examples: list[int] = problem.num_examples.tolist()
+        self._num_clients = problem.num_clients
         self._dtype = problem.dtype
         self._train_key, self._uplink_key = purpose_key(plan.seed, "train"), purpose_key(plan.seed, "uplink")
         self._deadline = plan.budget.elapsed
@@ -138,7 +141,7 @@ class LiveSession:
         if self._is_private:
             journal.erase_what_is_deleted()
             self._limits = replace(self._limits, times_median=inf)
-        self._records = TicketRecords(self._limits)
+        self._records = TicketRecords(self._limits, self._execution.vectors.params.nbytes)
         self._saved_version = self._execution.version
         self.max_result_bytes = 0
         """How long the body of a result may be, whichever ticket it is for."""
@@ -184,6 +187,11 @@ class LiveSession:
     def is_in_flight(self, ticket: int) -> bool:
         """Whether this ticket is out: dispatched, and neither reported nor lost."""
         return ticket in self._execution.server.outstanding
+
+    @property
+    def header(self) -> dict[str, Any]:
+        """What the run's file says about it: its experiment, and the fingerprint of its problem."""
+        return self._journal.header()
 
     @property
     def file(self) -> Path | None:
@@ -247,7 +255,7 @@ class LiveSession:
             execution.on_cancel = self._cancel  # which knows when the ticket was dispatched
             try:
                 self._record_input(event)
-                repeat_input(execution, event, self._examples, self._restore_payload)
+                repeat_input(execution, event, self._restore_payload)
             except (LookupError, TypeError, ValueError, AttributeError, ProtocolError) as error:
                 raise JournalError(
                     f"{journal.path} is damaged: its event {event.seq} cannot have happened ({error!r}). Restore the "
@@ -396,11 +404,18 @@ class LiveSession:
         for ticket in self.in_flight(client):
             self.lose(ticket, reason, now)
 
-    def join(self, client: int, now: float) -> None:
-        """A client joins, or returns. Does nothing if it takes part already, or was excluded."""
+    def num_examples(self, client: int) -> int:
+        """How many rows the client has declared; 0 if it has not been there yet and nobody knows."""
+        return self._execution.server.num_examples(client)
+
+    def join(self, client: int, now: float, num_examples: int | None = None) -> None:
+        """A client joins, or returns, with so many rows, or as many as before.
+
+        Does nothing if it takes part already, or was excluded.
+        """
         self._advance_clock(now)
         if not (self.finished or client in self.clients or client in self._records.excluded):
-            self._execution.join(client, self._examples[client])
+            self._execution.join(client, self.num_examples(client) if num_examples is None else num_examples)
             self._end_if_stopped()
 
     def leave(self, client: int, reason: str, now: float) -> None:
@@ -422,8 +437,12 @@ class LiveSession:
             return []
         late = self._records.find_overdue(self._execution.server.outstanding.values(), self._execution.now)
         for dispatch in late:
-            self.lose(dispatch.ticket, f"no answer within {self._limits.ticket_seconds:g} s", now)
+            self.lose(dispatch.ticket, f"no answer within {round(self._records.allowed_seconds or 0.0, 2):g} s", now)
         return [dispatch.client for dispatch in late]
+
+    def evaluate_with(self, submit: Submit) -> None:
+        """Measure models in the background from now on: an engine calls it when the run has begun."""
+        self._execution.background = BackgroundEvaluation(self._execution.evaluator, submit)
 
     def halt(self, reason: str, now: float) -> None:
         """The engine ends the run: no client is left, say."""
@@ -438,6 +457,7 @@ class LiveSession:
         """Write all that happened to disk. The tickets it returns may then be sent, and results acknowledged."""
         self._advance_clock(now)
         journal = self._journal
+        self._execution.take_evaluation()
         if self._saved_at is None:
             self.save()
         elif journal.events or journal.evaluations:
@@ -498,7 +518,7 @@ class LiveSession:
         if self._execution.rule is None:
             return False
         rule = self._execution.rule.rule
-        memory = rule.init(self._execution.vectors.params, len(self._examples))
+        memory = rule.init(self._execution.vectors.params, self._num_clients)
         return CORRECTION in rule.send(memory, 0)
 
     def first_model(self, client: int) -> np.ndarray:
@@ -506,7 +526,9 @@ class LiveSession:
         return self._execution.first_model(client)
 
     def _checkpoint_due(self, since_last: float) -> bool:
-        policy, accepted, size = self._policy, self._payload_bytes, self._checkpoint_bytes
+        policy, size, background = self._policy, self._checkpoint_bytes, self._execution.background
+        patience = 2.0 if background is not None and background.is_running else 1.0  # else it would be waited for
+        accepted, since_last = self._payload_bytes / patience, since_last / patience
         worth_it = size <= policy.small_bytes or accepted >= policy.times_its_size * size
         return worth_it and (
             since_last >= policy.seconds or accepted >= policy.payload_bytes or size > policy.small_bytes
@@ -520,7 +542,11 @@ class LiveSession:
         return self._is_private and self._execution.version != self._saved_version
 
     def save(self) -> None:
-        """Write a checkpoint with all that happened. Tickets that `commit` has not returned yet stay where they are."""
+        """Write a checkpoint with all that happened. Tickets that `commit` has not returned yet stay where they are.
+
+        A measurement that was begun is waited for: what came before a checkpoint is not repeated.
+        """
+        self._execution.take_evaluation(wait=True)
         state, arrays = self.checkpoint()
         self._journal.commit(state, arrays)
         self._payload_bytes, self._saved_at = 0, self._execution.now

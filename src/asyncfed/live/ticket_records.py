@@ -17,8 +17,9 @@ class TicketRecords:
     `earlier_names` are those of the servers that this run had before: what carries one is late, and no fault.
     """
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: Limits, model_bytes: int = 0) -> None:
         self._limits = limits
+        self.allowed_seconds = limits.allowed_seconds(model_bytes)
         self.dispatched_at: dict[int, float] = {}
         self.free_since: dict[int, float] = {}
         self.given_up: dict[int, int] = {}
@@ -60,7 +61,7 @@ class TicketRecords:
 
     def find_overdue(self, in_flight: Iterable[Dispatch], now: float) -> list[Dispatch]:
         """Tickets whose time is over. A client does one at a time: the time of those that wait has not begun."""
-        limit, seen, overdue = self._limits.ticket_seconds, set(), []
+        limit, seen, overdue = self.allowed_seconds, set(), []
         if limit is None:
             return []
         for dispatch in in_flight:

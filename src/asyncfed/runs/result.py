@@ -15,6 +15,7 @@ from asyncfed.engine.stopping import kept_row
 from asyncfed.experiment import Experiment, stored
 from asyncfed.problems.protocol import Problem
 from asyncfed.store.error_messages import explain_damage
+from asyncfed.store.files import find_writer
 from asyncfed.store.journal import Journal
 from asyncfed.store.ledger import Ledger
 from asyncfed.store.schema import MERGE
@@ -70,9 +71,14 @@ class RecordedRun:
         return str(self.header["verdict"])
 
     @property
+    def writer(self) -> str | None:
+        """Which process is writing the run at this moment, in words; None if none is."""
+        return None if self.path is None or self.finished else find_writer(self.path)
+
+    @property
     def reason(self) -> str:
-        """A sentence that says why the run ended."""
-        return str(self.header["reason"])
+        """A sentence that says why the run ended, or that it did not."""
+        return str(self.header["reason"]) if self.writer is None else "it is still running"
 
     @property
     def advice(self) -> str:

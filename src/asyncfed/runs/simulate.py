@@ -20,7 +20,8 @@ from asyncfed.runs.cores import thread_count
 from asyncfed.runs.given_problem import choose_problem
 from asyncfed.runs.header import new_header
 from asyncfed.runs.interruption import interruptible
-from asyncfed.runs.progress import Watcher, progress, seal
+from asyncfed.runs.other_machines import OtherMachines, trained_there
+from asyncfed.runs.progress import Watcher, finishing, progress, seal
 from asyncfed.runs.result import RecordedRun
 from asyncfed.sim.simulation import Simulation
 from asyncfed.store.journal import Journal
@@ -46,6 +47,7 @@ def simulate(
     checkpoint_seconds: float = CHECKPOINT_SECONDS,
     observer: MergeObserver | None = None,
     compiled: bool = True,
+    cluster: OtherMachines | None = None,
 ) -> RecordedRun:
     """Run an experiment in virtual time, to its end or until Ctrl-C; see `asyncfed.run`.
 
@@ -63,9 +65,11 @@ def simulate(
     check_stopping(problem, plan)
     trusted_shard(problem, plan)
     with_model_shapes(plan.strategy, problem)
-    journal = Journal.create(out, header, replace=force)  # last, when nothing is left that could be refused
-    simulation = Simulation(problem, delays, plan, journal, observer=observer, compiled=compiled)
-    drive_simulation(simulation, journal, watch, checkpoint_seconds)
+    with trained_there(cluster, experiment, problem, described=not own_problem) as trained:
+        journal = Journal.create(out, header, replace=force)  # last, when nothing is left that could be refused
+        with finishing(journal):
+            simulation = Simulation(trained, delays, plan, journal, observer=observer, compiled=compiled)
+            drive_simulation(simulation, journal, watch, checkpoint_seconds)
     return RecordedRun(journal, experiment, problem)
 
 
@@ -73,7 +77,10 @@ def drive_simulation(
     simulation: Simulation, journal: Journal, watch: Watcher | None, checkpoint_seconds: float
 ) -> None:
     """Advance in pieces of about a tenth of a second; in between report, checkpoint, and check for Ctrl-C."""
-    arrivals, saved_at = 64, time.monotonic()
+    arrivals, saved_at = (
+        1,
+        time.monotonic(),
+    )  # one may take a minute; soon it is as many as fit into a tenth of a second
     with interruptible() as interrupted, collector_paused():
         while not simulation.finished and not interrupted.is_set():
             began = time.monotonic()

@@ -85,6 +85,8 @@ class Simulation:
                 self._restore(checkpoint[0])
         self._problem, self._plan = problem, plan
         self._candidate = find_candidate(problem, delays, plan, self._execution) if compiled else None
+        if self._candidate is None:  # else the loop trains: it has to know what is pending
+            self._training.train_ahead()
         self._loop: CompiledLoop | None = None
         self._stepped = 0  # arrivals, since the simulation was made
 
@@ -100,6 +102,7 @@ class Simulation:
             execution.halt("starved: nobody is at work and nobody will join, so nothing more can happen")
         if server.stopped is not None and not self.finished:
             self.finished = True
+            self._training.end()
             execution.conclude()
         return self.finished
 
@@ -155,7 +158,7 @@ class Simulation:
                 execution.lose(ticket, duration, energy)
                 continue
             if ticket not in trained:
-                training.train_all()
+                training.train_for(ticket)
             client = dispatch.client
             if ticket in skipped:
                 measured.pop(ticket, None)
@@ -174,7 +177,7 @@ class Simulation:
 
         A function with everything at hand, because it is called once per update.
         """
-        execution, heap, free_at, pending = self._execution, self._heap, self._free_at, self._training.pending
+        execution, heap, free_at, add = self._execution, self._heap, self._free_at, self._training.add
         delays, examples, queued = self._delays, self._examples, self._queued
         timing_of, watts, finish_compute = delays.timing, delays.watts, delays.finish_compute
         params, trained, last, refined = execution.vectors.params, execution.vectors.trained, None, False
@@ -203,7 +206,7 @@ class Simulation:
                     begin = free
             free_at[client] = done = finish_compute(client, begin, compute)
             if not refined or ticket not in trained:
-                pending[ticket] = dispatch
+                add(dispatch)
             heappush(heap, (done + upload, ticket, timing.download + (done - begin) + upload, energy, False))
 
         return schedule

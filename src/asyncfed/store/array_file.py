@@ -12,7 +12,6 @@ place is free when neither a row nor an array of this process refers to it.
 
 from __future__ import annotations
 
-import errno
 import mmap
 import os
 from collections.abc import Iterable, Iterator
@@ -22,6 +21,7 @@ from pathlib import Path
 import numpy as np
 
 from asyncfed.core.errors import JournalError
+from asyncfed.store.error_messages import DISK_FULL
 
 ALIGNMENT = 4096
 LONGEST_WRITE = 2**30
@@ -133,6 +133,11 @@ class ArrayFile:
         """Wait until the disk has what was written."""
         if self._file is not None and self._unsynced:
             self._unsynced = False
+            if not os.fstat(self._file).st_nlink:
+                raise JournalError(
+                    f"{self.path} was deleted while this run was writing to it, and the run was stopped. The arrays in "
+                    "it are lost, and the run with them, unless you have a copy: run the experiment anew."
+                )
             with self._explain_errors():
                 getattr(os, "fdatasync", os.fsync)(self._file)
 
@@ -171,7 +176,7 @@ class ArrayFile:
         try:
             yield
         except OSError as error:
-            full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+            full = error.errno in DISK_FULL
             what = "is full" if full else f"failed ({error.strerror})"
             raise JournalError(
                 f"The disk that holds {self.path} {what}. Everything up to the last commit is safe; make room, then "

@@ -13,13 +13,15 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from asyncfed.core.record import UNSET, replace
+from asyncfed.core.record import replace
 from asyncfed.core.types import Dispatch
+from asyncfed.live.local.client_link import NOTHING_SHARED
 from asyncfed.live.local.client_program import ClientSetup, SharedFiles, run_client
 from asyncfed.live.local.connection import Connection, connected_sockets
+from asyncfed.live.local.server_folder import claim_folder
 from asyncfed.live.local.shared_memory import SharedModels, create_result_slot
 from asyncfed.live.session import LiveSession
-from asyncfed.live.wire import MODEL, Arrays, Cancelled, Result, Task, WireError, encode
+from asyncfed.live.wire import MODEL, Arrays, Cancelled, Task, WireError, encode
 
 if TYPE_CHECKING:
     from multiprocessing.context import ForkServerContext, SpawnContext
@@ -33,6 +35,7 @@ def process_context() -> ForkServerContext | SpawnContext:
     """
     if "forkserver" not in multiprocessing.get_all_start_methods():
         return multiprocessing.get_context("spawn")
+    claim_folder()
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["asyncfed.live.local.preload"])
     return context
@@ -86,6 +89,11 @@ class ClientProcess:
         self.process: BaseProcess | None = None
         self._connection: Connection | None = None
 
+    @property
+    def connection(self) -> Connection | None:
+        """The one to the process; None if it was stopped."""
+        return self._connection
+
     async def start(self, setup: ClientSetup, max_body_bytes: Callable[[], int]) -> Connection:
         """Start the process with its data, connected by a socket pair that has no name: nobody else can use it."""
         ours, theirs = connected_sockets()
@@ -126,22 +134,18 @@ class ClientProcess:
         place = self._sharing.models.place(model) if model.nbytes >= self._sharing.least_bytes else None
         return (task, arrays) if place is None else (replace(task, placed=(place, model.nbytes)), {})
 
-    def placed_body(self, result: Result, max_bytes: int) -> np.ndarray | None:
-        """What the result says lies in the client's slot; None if it says that its body followed.
-
-        The client may change it at any time: whoever uses it takes a copy first.
+    def placed_body(self, length: int, max_bytes: int) -> np.ndarray:
+        """What a result says lies in the client's slot. The client may change it at any time: take a copy first.
 
         Raises:
             WireError: it cannot lie there.
         """
-        if result.placed is UNSET:
-            return None
         if self._slot is None:
-            raise WireError("the body is said to lie in shared memory; this client has none.")
+            raise WireError(NOTHING_SHARED)
         most = min(len(self._slot), max_bytes)
-        if not 0 < result.placed <= most:
-            raise WireError(f"the body in shared memory is said to have {result.placed} bytes; 1 to {most} can be.")
-        return self._slot[: result.placed]
+        if not 0 < length <= most:
+            raise WireError(f"the body in shared memory is said to have {length} bytes; 1 to {most} can be.")
+        return self._slot[:length]
 
     def cancel(self, ticket: int) -> None:
         """Tell the process that the ticket it works on was given up. It is sent its next one without waiting for it."""

@@ -64,6 +64,10 @@ class Slowdown(Record):
         """
         return self.factor * max(worked, self.min_seconds) - worked
 
+    def with_held_back(self, shard: ClientShard, key: int) -> Slowdown:
+        """The same for the task of this key; a client that lies about its speed may take longer."""
+        return Slowdown(self.factor * held_back(shard, key), self.min_seconds)
+
 
 class ClientSetup(NamedTuple):
     """What a client's process begins with.
@@ -220,7 +224,7 @@ def run_client(connection: socket.socket, setup: ClientSetup, shared: SharedFile
         except (ConnectionError, TimeoutError):
             raise
         except BaseException as error:  # also a SystemExit, whose text Python would print
-            _write_log(setup.log, inbox.ticket)
+            write_log(setup.log, inbox.ticket)
             _send(connection, Failed(inbox.ticket, type(error).__name__))
     except (ConnectionError, TimeoutError):
         pass  # the server is gone, so there is nothing left to do
@@ -229,14 +233,12 @@ def run_client(connection: socket.socket, setup: ClientSetup, shared: SharedFile
 def _answer_tasks(inbox: Inbox, outbox: Outbox, connection: socket.socket, setup: ClientSetup) -> None:
     """Say hello, then train one task after another."""
     memory, shard, slowdown = ClientMemory(), setup.shard, setup.slowdown
-    shard.train(setup.first_model, Work(), 0)
-    if setup.corrected:
-        shard.train(setup.first_model, Work(), 0, correction=np.zeros_like(setup.first_model))
+    warm_up(setup)
     _send(connection, Hello(setup.client))
     while (received := inbox.next_task()) is not None:
         task, arrays = received
 
-        held = Slowdown(slowdown.factor * held_back(shard, task.key), slowdown.min_seconds)
+        held = slowdown.with_held_back(shard, task.key)
 
         def pause(worked: float, ticket: int = task.ticket, held: Slowdown = held) -> None:
             inbox.wait(held.seconds_to_sleep(worked), ticket)
@@ -246,7 +248,19 @@ def _answer_tasks(inbox: Inbox, outbox: Outbox, connection: socket.socket, setup
             outbox.send(result, sent)
 
 
-def _write_log(file: str, ticket: int) -> None:
+def warm_up(setup: ClientSetup) -> None:
+    """Train once, and once with a correction if there will be any: the first time takes longer than others."""
+    setup.shard.train(setup.first_model, Work(), 0)
+    if setup.corrected:
+        setup.shard.train(setup.first_model, Work(), 0, correction=np.zeros_like(setup.first_model))
+
+
+def client_log(file: Path | None, client: int) -> str:
+    """Where a client writes what its own code raises: beside the run's file, made when it is first needed."""
+    return "" if file is None else str(file.absolute().with_name(f"{file.name}.clients") / f"client-{client}.log")
+
+
+def write_log(file: str, ticket: int) -> None:
     """Append the exception that is being handled, with its traceback; nothing if the file is large already."""
     path = Path(file)
     with suppress(OSError):

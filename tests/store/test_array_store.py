@@ -286,3 +286,18 @@ def test_a_file_whose_checkpoint_is_one_blob_is_read_and_continued(path):
     journal.close()
     assert np.array_equal(read(path)["models"][1], model(2))
     assert np.array_equal(read(path)["params"], model(0))
+
+
+def test_a_journal_that_is_continued_lends_no_place_that_its_file_refers_to(path):
+    journal = Journal.create(path, HEADER)
+    journal.commit({}, {"params": model(1)})
+    source = journal.sent_memory
+    sent = np.frombuffer(source.take(model(2).nbytes), model(2).dtype)
+    sent[:] = model(2)
+    journal.payloads.append((7, sent))
+    journal.payload_sums[7] = page_sum(sent.data.cast("B"))
+    journal.commit(None, None)
+    journal.close()
+    again = Journal.open(path, write=True)
+    np.frombuffer(again.sent_memory.take(model(2).nbytes), np.uint8)[:] = 255
+    assert np.array_equal(again.payload(7, model(2).dtype), model(2))

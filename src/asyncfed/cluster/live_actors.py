@@ -21,6 +21,7 @@ from asyncfed.cluster.live_placement import ProcessPlan, choose_node
 from asyncfed.cluster.live_shards import ShardSource
 from asyncfed.core.types import Dispatch
 from asyncfed.kernels.recycled_memory import empty
+from asyncfed.live.local.client_link import NOTHING_SHARED
 from asyncfed.live.session import LiveSession
 from asyncfed.live.wire import (
     PREFIX_BYTES,
@@ -262,6 +263,10 @@ class ActorClient:
             if session.is_in_flight(dispatch.ticket):
                 self.busy = dispatch.ticket
                 self._process.send(self.client, *session.make_task(dispatch))
+
+    def placed_body(self, length: int, max_bytes: int) -> np.ndarray:
+        """It may be on another machine: what it sends comes with its message."""
+        raise WireError(NOTHING_SHARED)
 
     def cancel(self, ticket: int) -> None:
         """Tell it that the ticket it works on was given up."""

@@ -50,8 +50,10 @@ from asyncfed.engine.execution_setup import set_up
 from asyncfed.engine.plan import Checkpoint, Plan, most_drops
 from asyncfed.engine.progress import RunState
 from asyncfed.engine.replay import repeat_costs, repeat_input, with_decisions
+from asyncfed.kernels.recycled_memory import MemorySource, empty
 from asyncfed.live.checks import Limits, find_fault, find_fault_in_change, max_message_bytes, read_model
 from asyncfed.live.machine_entropy import draw_noise_key
+from asyncfed.live.private_copy import Measured, copy_bytes, copy_model
 from asyncfed.live.ticket_records import TicketRecords
 from asyncfed.live.wire import CORRECTION, DIFFERENCE, MODEL, Arrays, Parts, Result, Task, describe_parts, dtype_name
 from asyncfed.problems.protocol import Problem
@@ -196,7 +198,20 @@ class LiveSession:
         """The run's file; None if it is in memory."""
         return self._journal.path
 
+    @property
+    def expected_result_bytes(self) -> int:
+        """How long the body of a result may be, as far as it is known before the strategy is asked."""
+        params = self._execution.vectors.params
+        return max_message_bytes(self._execution.server.strategy.work, params.size, params.itemsize)
+
     # ---- beginning -------------------------------------------------------------------------------------------
+
+    def keep_models_in(self, source: MemorySource) -> None:
+        """Let the model lie in this memory, and what merges make of it; to be called before the run begins."""
+        vectors = self._execution.vectors
+        params = empty(vectors.params.size, vectors.params.dtype, source)
+        np.copyto(params, vectors.params)
+        vectors.params = params
 
     def start(self) -> None:
         """Begin a new run."""
@@ -290,10 +305,31 @@ class LiveSession:
 
     # ---- inputs ----------------------------------------------------------------------------------------------
 
-    def accept(self, client: int, result: Result, arrays: Arrays, now: float) -> Accepted | Refusal:
+    def copy_body(self, client: int, result: Result, shared: np.ndarray) -> tuple[np.ndarray, Measured | None]:
+        """The body of a result that lies in memory which its client can still change, for `accept`.
+
+        Of a model, which is what mostly lies there, also what `accept` would find by reading it again.
+        """
+        dispatch, source = self._execution.server.outstanding.get(result.ticket), self._journal.sent_memory
+        if dispatch is None or dispatch.client != client or result.parts is not UNSET:
+            return copy_bytes(shared, None), None
+        start = self._execution.start_of(dispatch, None if isinstance(result.memory, UnsetType) else result.memory)
+        fits = (result.dtype, len(shared)) == (dtype_name(start.dtype), start.nbytes)
+        if dispatch.work.uplink is not UNSET or not fits:
+            return copy_bytes(shared, None), None
+        return copy_model(shared, start, source)
+
+    def accept(
+        self, client: int, result: Result, arrays: Arrays, now: float, measured: Measured | None = None
+    ) -> Accepted | Refusal:
         """A client sent a result. A wrong one is refused, counted and journalled; its ticket is then lost.
 
-        `client` is the one the engine received it from, which the result itself need not be honest about.
+        Args:
+            client: the one the engine received it from, which the result itself need not be honest about.
+            result: what it says.
+            arrays: what it trained.
+            now: as always.
+            measured: what `copy_body` found of the latter.
         """
         self._advance_clock(now)
         if self.finished:
@@ -323,7 +359,9 @@ class LiveSession:
             except ValueError as error:
                 fault = str(error)
             else:
-                fault = None if model is None else find_fault_in_change(model, start, records.norms)
+                if model is not None:
+                    norm = change_norm(model, start) if measured is None else measured.norm
+                    fault = find_fault_in_change(norm, records.norms)
         if fault is not None:
             return self._refuse(ticket, client, fault, is_fault=True, loses=True)
         self._execution.vectors.starts[ticket] = start
@@ -332,6 +370,8 @@ class LiveSession:
         if model is None:
             self._skip(dispatch, memory)
         else:
+            if measured is not None:
+                self._journal.payload_sums[ticket] = measured.check_sum
             self._report(dispatch, result, memory, model, arrays)
         return Accepted(ticket)
 

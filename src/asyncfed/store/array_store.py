@@ -79,11 +79,22 @@ class ArrayStore:
 
     # ---- writing, always within a transaction ----------------------------------------------------------------------
 
-    def keep_sent(self, ticket: int, kind: str, sent: np.ndarray) -> bool:
-        """Store what came with a ticket until the next checkpoint. False if it is small, and belongs elsewhere."""
+    @property
+    def sent_memory(self) -> ArrayFile | None:
+        """The file of what was sent, as a source of memory; None if nothing may lie in files."""
+        if not self._use_files:
+            return None
+        self._start()  # it must know which places are taken
+        return self._files[SENT]
+
+    def keep_sent(self, ticket: int, kind: str, sent: np.ndarray, check_sum: int | None = None) -> bool:
+        """Store what came with a ticket until the next checkpoint. False if it is small, and belongs elsewhere.
+
+        `check_sum` is that of its bytes, if it is known.
+        """
         if sent.nbytes < LARGE:
             return False
-        number = self._write(sent, SENT)
+        number = self._write(sent, SENT, check_sum)
         self._connection.execute("INSERT INTO sent_arrays VALUES (?, ?, ?)", (ticket, kind, number))
         return True
 
@@ -168,7 +179,7 @@ class ArrayStore:
             self._stored[id(array)] = (ref(array), number)
         return number
 
-    def _write(self, array: np.ndarray, file: str | None) -> int:
+    def _write(self, array: np.ndarray, file: str | None, check_sum: int | None = None) -> int:
         """Write an array to this file if files are used, else to rows; its number."""
         self._start()
         assert self._next_id is not None
@@ -180,7 +191,8 @@ class ArrayStore:
         else:
             parts = [(number, part, data[at : at + CHUNK]) for part, at in enumerate(range(0, len(data), CHUNK))]
             self._connection.executemany("INSERT INTO chunks VALUES (?, ?, ?)", parts)
-        row = (number, array.dtype.str, json.dumps(array.shape), len(data), page_sum(data), *where)
+        check_sum = page_sum(data) if check_sum is None else check_sum
+        row = (number, array.dtype.str, json.dumps(array.shape), len(data), check_sum, *where)
         self._connection.execute("INSERT INTO arrays VALUES (?, ?, ?, ?, ?, ?, ?)", row)
         return number
 

@@ -21,6 +21,7 @@ import numpy as np
 
 from asyncfed.core.errors import JournalError
 from asyncfed.core.record import from_plain, pack_rows, unpack_rows
+from asyncfed.store.array_file import ArrayFile
 from asyncfed.store.array_store import MESSAGE, PAYLOAD, READ_ATTEMPTS, ArrayStore, Dump
 from asyncfed.store.checkpoint_rows import CheckpointRow, pack_checkpoint, unpack_checkpoint
 from asyncfed.store.error_messages import another_writer, explain_damage, explain_errors
@@ -47,7 +48,8 @@ class Journal:
     """Use `Journal.create` for a new run and `Journal.open` for an existing one.
 
     `events`, `rounds` and `evaluations` hold rows that wait for the next `commit`. So does `payloads`: what clients of
-    a live run sent, by ticket. It cannot be computed again, so the file keeps it until a checkpoint holds its effect.
+    a live run sent, by ticket. It cannot be computed again, so the file keeps it until a checkpoint holds its effect;
+    `payload_sums` are the check sums of those for which they are known.
     `released` are messages to which their client itself added noise, by ticket: no training gives them again, and the
     file keeps them for good.
     """
@@ -60,6 +62,7 @@ class Journal:
         self.rounds: list[Row] = []
         self.evaluations: list[Row] = []
         self.payloads: list[tuple[int, np.ndarray]] = []
+        self.payload_sums: dict[int, int] = {}
         self.released: list[tuple[int, dict[str, np.ndarray]]] = []
         self.messages: list[tuple[int, dict[str, np.ndarray]]] = []
         self.next_seq = 0
@@ -122,6 +125,11 @@ class Journal:
                 f"{self.path} cannot be written in place, and would keep what is to be erased: its journal mode stays "
                 f"{mode}. Close all other programs that read it."
             )
+
+    @property
+    def sent_memory(self) -> ArrayFile | None:
+        """Memory for payloads that is part of a file already (a source of memory); None if they lie in tables."""
+        return self._arrays.sent_memory
 
     def finish_writing(self) -> None:
         """Let others write to the file. This journal can still be read."""
@@ -198,7 +206,7 @@ class Journal:
         self._digest(packed, self._new_details)
         self._packed, self._packed_count = bytearray(), 0
         self.rounds, self.evaluations, self._new_details = [], [], []
-        self.payloads, self.messages, self.released = [], [], []
+        self.payloads, self.messages, self.released, self.payload_sums = [], [], [], {}
 
     def _check_in_place(self) -> None:
         """Refuse to go on when what is written would be found by nobody, or by two."""
@@ -239,7 +247,8 @@ class Journal:
         rows = [(t, crc32(m), m) for t, m in packed_messages if not self._arrays.keep_released(t, m)]
         write("INSERT INTO released VALUES (?, ?, ?)", rows)
         if checkpoint is None:
-            small = [(t, payload) for t, payload in self.payloads if not self._arrays.keep_sent(t, PAYLOAD, payload)]
+            keep, sums = self._arrays.keep_sent, self.payload_sums
+            small = [(t, sent) for t, sent in self.payloads if not keep(t, PAYLOAD, sent, sums.get(t))]
             write("INSERT INTO payloads VALUES (?, ?, ?)", [(t, crc32(p.data), p.data) for t, p in small])
             packed_messages = [(ticket, pack_arrays(message)) for ticket, message in self.messages]
             rows = [

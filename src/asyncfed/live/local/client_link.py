@@ -11,6 +11,8 @@ from asyncfed.core.types import Dispatch
 from asyncfed.live.session import LiveSession
 from asyncfed.live.wire import Message
 
+NOTHING_SHARED = "the body is said to lie in shared memory; this client has none."
+
 
 class LoopSettings(Protocol):
     """The settings of an engine that the loop goes by; `LocalEngine` says what each means."""
@@ -64,6 +66,14 @@ class ClientLink(Protocol):
 
     def send_next(self, session: LiveSession) -> None:
         """Send the next ticket that is still in flight, if the client is ready and has nothing to do."""
+        ...
+
+    def placed_body(self, length: int, max_bytes: int) -> np.ndarray:
+        """A result's body of so many bytes, which lies in memory that the client shares, and can still change.
+
+        Raises:
+            WireError: it cannot lie there; `NOTHING_SHARED`, if there is no such memory.
+        """
         ...
 
     def cancel(self, ticket: int) -> None:

@@ -14,6 +14,7 @@ from typing import Generic, TypeVar
 import numpy as np
 
 from asyncfed.core.errors import ProtocolError
+from asyncfed.core.record import UNSET
 from asyncfed.core.types import Dispatch
 from asyncfed.live.engine_protocol import EngineControl
 from asyncfed.live.local.client_link import ClientConnection, ClientLink, LoopSettings
@@ -211,9 +212,16 @@ class ServerLoop(Generic[L]):
         self._schedule_commit()
 
     def _handle_result(self, client: L, result: Result, body: np.ndarray) -> None:
+        placed, measured = None, None
+        if result.placed is not UNSET:
+            placed = client.placed_body(result.placed, self._session.max_result_bytes)
+            if body.size:
+                raise WireError("the body is said to lie in shared memory, and another one followed.")
         if not self._running:
             return
-        self._session.accept(client.client, result, decode_arrays(result, body), self._now())
+        if placed is not None:
+            body, measured = self._session.copy_body(client.client, result, placed)
+        self._session.accept(client.client, result, decode_arrays(result, body), self._now(), measured)
         client.failures = 0
         if result.ticket == client.busy:
             client.busy = None

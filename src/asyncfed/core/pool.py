@@ -59,8 +59,9 @@ class ClientPool:
         return True
 
     def to_plain(self) -> dict[str, Any]:
-        """The pool as JSON can hold it: as long as the list of those that were moved."""
-        return {"size": self._size, "places": list(self._client_at), "clients": list(self._client_at.values())}
+        """The pool as JSON can hold it, in one form whatever led to it: as long as the list of those that were moved."""
+        places = sorted(self._client_at)
+        return {"size": self._size, "places": places, "clients": [self._client_at[place] for place in places]}
 
     @classmethod
     def from_plain(cls, plain: Any) -> ClientPool:

@@ -78,8 +78,7 @@ class Server:
         # How many tickets each busy client has, and the last accepted one of each client whose work remembers.
         self._load, self._memories = dict[int, int](), dict[int, int]()
         self._shortest, self._longest = inf, 0.0
-        self._draws = purpose_key(seed, "strategy")
-        self._inputs = 0
+        self._draws, self._inputs = purpose_key(seed, "strategy"), 0
         self._in_order = True  # tickets that are out come in the order of their versions
         self._plan: tuple[Work, Any, int, Work, bool] | None = None
         self._observe: Any = getattr(strategy, "observe", None) if getattr(strategy, "observes", False) else None

@@ -20,6 +20,7 @@ from asyncfed.engine.execution_setup import set_up
 from asyncfed.engine.plan import Plan
 from asyncfed.engine.training import LateTraining
 from asyncfed.kernels.noise_keys import read_key
+from asyncfed.problems.client_sizes import client_sizes
 from asyncfed.problems.protocol import Problem
 from asyncfed.store.events import Event
 from asyncfed.store.journal import Journal
@@ -96,7 +97,7 @@ def replay(
                 training.train([replace(dispatch, memory=memory)])
         return training.measured.pop(ticket, {})
 
-    examples, reports = problem.num_examples.tolist(), 0
+    examples, reports = client_sizes(problem), 0
     for event, decisions in with_decisions(recorded):
         repeat_costs(execution, decisions)
         if event is None:
@@ -144,7 +145,7 @@ def repeat_costs(execution: Execution, decisions: Sequence[Event]) -> None:
     execution.noise_key = keys.__getitem__ if keys else None
 
 
-def repeat_input(execution: Execution, event: Event, examples: list[int], train: Train) -> None:
+def repeat_input(execution: Execution, event: Event, examples: Sequence[int], train: Train) -> None:
     """Let a recorded input happen once more.
 
     Args:
@@ -169,7 +170,7 @@ def repeat_input(execution: Execution, event: Event, examples: list[int], train:
         execution.halt(event.require_reason())
 
 
-def _repeat_answer(execution: Execution, event: Event, examples: list[int], train: Train) -> None:
+def _repeat_answer(execution: Execution, event: Event, examples: Sequence[int], train: Train) -> None:
     ticket, client = event.require_ticket(), event.require_client()
     dispatch = execution.dispatches[ticket]
     memory = dispatch.memory if event.memory is None else event.memory

@@ -32,6 +32,10 @@ PROGRESS_SECONDS = 0.1
 CHECKPOINT_SECONDS = 2.0
 MOST_WAITING_EVENTS = 60_000
 
+LONG_CHECKPOINT, TIMES_ITS_COST = 0.05, 20.0
+"""After a checkpoint of more than so many seconds, the next waits for so many times its own. It is as long as the list of
+clients that were heard from, which in a large population grows all the time."""
+
 
 def simulate(
     experiment: Experiment,
@@ -73,7 +77,7 @@ def drive_simulation(
     simulation: Simulation, journal: Journal, watch: Watcher | None, checkpoint_seconds: float
 ) -> None:
     """Advance in pieces of about a tenth of a second; in between report, checkpoint, and check for Ctrl-C."""
-    arrivals, saved_at = 64, time.monotonic()
+    arrivals, saved_at, pause = 64, time.monotonic(), 0.0
     with interruptible() as interrupted, collector_paused():
         while not simulation.finished and not interrupted.is_set():
             began = time.monotonic()
@@ -82,10 +86,13 @@ def drive_simulation(
             arrivals = max(1, min(4 * arrivals, int(arrivals * PROGRESS_SECONDS / max(now - began, 1e-6))))
             if watch is not None:
                 watch(progress(simulation.state))
-            if now - saved_at >= checkpoint_seconds or journal.waiting > MOST_WAITING_EVENTS:
+            if now - saved_at >= max(checkpoint_seconds, pause):
                 journal.commit(*simulation.checkpoint())
                 gc.collect(0)
                 saved_at = time.monotonic()
+                pause = TIMES_ITS_COST * (saved_at - now) if saved_at - now > LONG_CHECKPOINT else 0.0
+            elif journal.waiting > MOST_WAITING_EVENTS:  # resuming begins at the checkpoint, and does these again
+                journal.commit(None, None)
         seal(simulation, journal)
 
 

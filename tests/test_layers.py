@@ -28,7 +28,7 @@ ROOMS = {
     "strategies": {*BOTTOM, "rules"},
     "privacy": {*BOTTOM, "strategies", "rules", "uplinks"},
     "problems": {*BOTTOM, "kernels"},
-    "data": {*BOTTOM},
+    "data": {*BOTTOM, "kernels"},
     "delays": {*BOTTOM, "store"},
     "store": {*BOTTOM},
     "theory": {"core", "problems", "kernels"},

@@ -23,7 +23,9 @@ def assigned_to(purpose: int) -> np.ndarray:
 
 
 @given(st.lists(st.integers(0, 5), min_size=1, max_size=5), st.integers(1, 300), st.integers(0, 2**64 - 1))
-def test_a_client_alone_is_told_its_class_as_if_all_were_sorted(parts: list[int], num_clients: int, purpose: int) -> None:
+def test_a_client_alone_is_told_its_class_as_if_all_were_sorted(
+    parts: list[int], num_clients: int, purpose: int
+) -> None:
     total = max(1, sum(parts))
     classes = complete_classes([Device(name=f"d{i}", share=part / total) for i, part in enumerate(parts)])
     order = np.argsort(client_units(purpose, num_clients), kind="stable")
@@ -48,9 +50,7 @@ def test_ten_clients_with_a_fifth_of_stragglers_have_exactly_two(seed: int) -> N
 
 
 def test_the_seed_decides_who_is_slow() -> None:
-    slow = {
-        tuple(np.flatnonzero(assigned_to(purpose_key(seed, "device")) == 0)) for seed in range(20)
-    }
+    slow = {tuple(np.flatnonzero(assigned_to(purpose_key(seed, "device")) == 0)) for seed in range(20)}
     assert len(slow) > 10
     assert {client for pair in slow for client in pair} == set(range(10))
     purpose = purpose_key(5, "device")

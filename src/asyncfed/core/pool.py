@@ -59,7 +59,7 @@ class ClientPool:
         return True
 
     def to_plain(self) -> dict[str, Any]:
-        """The pool as JSON can hold it, in one form whatever led to it: as long as the list of those that were moved."""
+        """The pool as JSON can hold it, the same whatever led to it: as long as the list of those that were moved."""
         places = sorted(self._client_at)
         return {"size": self._size, "places": places, "clients": [self._client_at[place] for place in places]}
 

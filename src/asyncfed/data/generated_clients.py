@@ -50,6 +50,10 @@ class GeneratedClients:
         """Whether targets are −1 and +1."""
         return self.law.labels
 
+    def count_rows(self, clients: Sequence[int]) -> np.ndarray:
+        """The rows of each of these clients."""
+        return self.sizes.of(np.array(clients, np.int64))
+
     def pack(
         self, clients: Sequence[int], threads: int = 1, held_out: bool = False
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -38,8 +38,8 @@ class MakesRowsLate(DataSource, Protocol):
 class Population(Config, tag_field="kind", tag="population"):
     """Clients whose rows follow from the seed and their number, made when they train: a hundred million cost no memory.
 
-    Client c has weights `w_c = w + heterogeneity * ξ_c` and a centre `m_c = shift * η_c`, ξ_c and η_c standard normal; its
-    features are uniform around the centre with variance 1, and its targets
+    Client c has weights `w_c = w + heterogeneity * ξ_c` and a centre `m_c = shift * η_c`, ξ_c and η_c standard normal.
+    Its features are uniform around the centre with variance 1, and its targets
 
         y = w_c . x + bias + noise * ε,     for a classifier the sign of that
 

@@ -140,7 +140,8 @@ def check_simulation_state(state: dict[str, Any], num_clients: int, num_churn: i
 def check_pool(pool: list[int] | _PoolState, num_clients: int) -> None:
     """Refuse a pool of clients that are not there, or that is no order of clients."""
     if isinstance(pool, list):  # as files of earlier versions have it
-        return check_clients(pool, num_clients)
+        check_clients(pool, num_clients)
+        return
     check_clients([*pool.places, *pool.clients], num_clients)
     if not 0 <= pool.size <= num_clients or sorted(pool.places) != sorted(pool.clients):
         raise ValueError(f"its pool of {pool.size} clients is not in any order of {num_clients}")

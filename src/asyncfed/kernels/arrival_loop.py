@@ -48,7 +48,7 @@ STATE = np.dtype(
         *[(name, _whole) for name in ("bytes_down", "bytes_up", "lost", "staleness_sum", "staleness_max")],
         *[(name, _whole) for name in ("merged", "merges", "squares", "participants", "may_lose")],
         *[(name, _whole) for name in ("compute_shape", "download_shape", "upload_shape", "slowness_shape")],
-        *[(name, _whole) for name in ("touched", "least_rows")],
+        ("least_rows", _whole),
         *[(name, _real) for name in ("now", "time_limit", "shortest", "longest", "energy", "share")],
         *[(name, _real) for name in ("round_shortest", "round_longest", "timeout", "seconds_per_row")],
         *[(name, _real) for name in ("compute_a", "compute_b", "download_a", "download_b", "upload_a", "upload_b")],
@@ -58,11 +58,7 @@ STATE = np.dtype(
     ],
     align=True,
 )
-"""The numbers of a run between two arrivals. A `timeout` or `seconds_per_row` below 0 means that there is none.
-
-`touched` is how many entries the tables of clients have, at most: two more for every arrival and every ticket. It is far
-below 0 where they hold all clients.
-"""
+"""The numbers of a run between two arrivals. A `timeout` or `seconds_per_row` below 0 means that there is none."""
 
 SLOT = np.dtype(
     [
@@ -180,8 +176,9 @@ def _draw_clients(s: Any, count: int, places: Array, moved: Array, drawn: Array)
         j = i + below(mix64(word), s.idle - i)
         drawn[i] = client_at(places, client_at(moved, j))
         put_at(moved, j, client_at(moved, i))
-    for slot in range(moved.shape[0]):
+    for slot in range(moved.shape[0] - 1):
         moved[slot].key = NOBODY
+    moved[-1].key = 0
     return count
 
 
@@ -203,7 +200,7 @@ def _rows_of(s: Any, client: int, examples: Array, row_units: Array) -> int:
     """How many rows the client has: as listed, or as its own number says (`kernels/population_rows.py`)."""
     if examples.shape[0] > 0:
         return int(examples[client])
-    return s.least_rows + count_reached(row_units, keyed_unit(s.rows_key, client, 0))
+    return int(s.least_rows) + count_reached(row_units, keyed_unit(s.rows_key, client, 0))
 
 
 @compiled
@@ -291,7 +288,7 @@ def run_arrivals(
             client that come first in each class but the first.
         examples: rows of each client; empty where `row_units` and the state say how many a client has.
         row_units: one more row for each of these numbers that the client's own reaches, in order.
-        first_merged: clients in the order of their first merge.
+        first_merged: clients in the order of their first merge; as long as the tables have room for entries.
         weights: what an update counts, by staleness.
         latest: clients' latest models, `state.rows` of them.
         out: the journal's bytes, `state.packed` of them.
@@ -309,7 +306,7 @@ def run_arrivals(
                 return PAUSED, handled
             if s.packed + (4 + s.tickets) * LONGEST_ROW > out.shape[0]:
                 return ROOM_IS_FULL, handled
-            if s.touched + 2 * (1 + s.tickets) > first_merged.shape[0]:
+            if max(clients[-1].key, places[-1].key) + 2 * (1 + s.tickets) > first_merged.shape[0]:
                 return NEEDS_TABLES, handled
             slot = heap[0]
             ticket = slots[slot]
@@ -347,7 +344,6 @@ def run_arrivals(
             s.in_flight -= 1
             move_client(clients, places, client, s.idle)
             s.idle += 1
-            s.touched += 2
             kind = REPORTED if ticket.is_lost == 0 else LOST
             s.packed = put_row(
                 out, s.packed, number, s.seq, s.now, kind, ticket.ticket, client, s.version, True,
@@ -421,7 +417,6 @@ def run_arrivals(
             for i in range(_draw_clients(s, s.tickets - s.in_flight, places, moved, drawn)):
                 client = drawn[i]
                 s.idle -= 1
-                s.touched += 2
                 move_client(clients, places, client, s.idle)
                 s.free -= 1
                 slot = free[s.free]

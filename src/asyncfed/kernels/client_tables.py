@@ -1,10 +1,10 @@
 """What is known of clients, kept for those that were ever touched: hash tables of compiled loops.
 
-Two tables say in which order the clients are: `CLIENT` has the place of each and what is counted of it, `PLACE` who is at
-each place. Whoever is not stored is at the place of its own number, as in `core.pool.ClientPool`, their readable twin.
-A key's first slot are its low bits: a table that is longer than there are clients is an array. The next ones are tried
-in steps that follow from all bits, so that clients in a row are not in each other's way. Nothing is ever removed, and the
-caller makes room: a table is to be half empty, unless it is longer than there are clients.
+Two tables say in which order the clients are: `CLIENT` has the place of each and what is counted of it, `PLACE` who is
+at each place. Whoever is not stored is at the place of its own number, as in `core.pool.ClientPool`, their readable
+twin. A key's first slot are its low bits: a table that is longer than there are clients is an array. The next ones are
+tried in steps that follow from all bits, so that clients in a row are not in each other's way. Nothing is ever removed.
+The slot behind all others counts the entries; the caller makes room before there are more than were asked for.
 """
 
 from __future__ import annotations
@@ -32,22 +32,30 @@ _32 = np.uint64(32)
 
 
 def empty_table(kind: np.dtype[Any], entries: int) -> Array:
-    """A table that is at most half full with so many entries; its length is a power of two."""
-    table = np.zeros(1 << max(4, (2 * entries - 1).bit_length()), kind)
+    """A table for up to so many entries, which fill three quarters of it at most."""
+    table = np.zeros(1 + (1 << max(4, (4 * entries // 3).bit_length())), kind)
     table["key"] = NOBODY
+    table["key"][-1] = 0
     return table
+
+
+def entries_of(table: Array) -> Array:
+    """What is stored in a table, in no order."""
+    slots = table[:-1]
+    stored: Array = slots[slots["key"] != NOBODY]
+    return stored
 
 
 @compiled
 def slot_of(table: Array, key: int) -> int:
     """The slot with this key, or the free one where it belongs."""
-    last = table.shape[0] - 1
+    last = table.shape[0] - 2
     slot = key & last
     if table[slot].key != key and table[slot].key != NOBODY:
         step = np.int64((np.uint64(key) * GOLDEN) >> _32) | 1  # odd, so that every slot is reached
         while table[slot].key != key and table[slot].key != NOBODY:
             slot = (slot + step) & last
-    return slot
+    return int(slot)
 
 
 @compiled
@@ -57,6 +65,7 @@ def entry_of(clients: Array, client: int) -> int:
     if clients[slot].key == NOBODY:
         entry = clients[slot]
         entry.key, entry.place, entry.merges, entry.row = client, client, 0, -1
+        clients[-1].key += 1
     return slot
 
 
@@ -71,6 +80,7 @@ def client_at(places: Array, place: int) -> int:
 def put_at(places: Array, place: int, client: int) -> None:
     """Store who is at this place."""
     entry = places[slot_of(places, place)]
+    places[-1].key += entry.key == NOBODY
     entry.key, entry.client = place, client
 
 
@@ -88,9 +98,10 @@ def move_client(clients: Array, places: Array, client: int, place: int) -> None:
 @compiled
 def copy_table(table: Array, larger: Array) -> None:
     """Put all entries of a table into an empty one."""
-    for slot in range(table.shape[0]):
+    for slot in range(table.shape[0] - 1):
         if table[slot].key != NOBODY:
             larger[slot_of(larger, table[slot].key)] = table[slot]
+    larger[-1].key = table[-1].key
 
 
 @compiled

@@ -53,7 +53,9 @@ class DrawnSizes(Sequence[int]):
     def __getitem__(self, client: Any) -> Any:
         if not 0 <= client < self.num_clients:
             raise IndexError(client)
-        return self.least + bisect_right(self._bounds, unit(draw_key(self.key, client, 0))) if self._bounds else self.least
+        if not self._bounds:
+            return self.least
+        return self.least + bisect_right(self._bounds, unit(draw_key(self.key, client, 0)))
 
     def __iter__(self) -> Iterator[int]:
         if not self._bounds:

@@ -1,7 +1,7 @@
 """The rows of clients that are made when they are needed, each a function of a key and the client's number.
 
-Client c has weights w_c = weights + heterogeneity · ξ_c and a centre m_c = shift · η_c, with ξ_c and η_c standard normal.
-Its row i is
+Client c has weights w_c = weights + heterogeneity · ξ_c and a centre m_c = shift · η_c, where ξ_c and η_c are standard
+normal. Its row i is
 
     x_ij = m_cj + 2√3 (u − ½),     y_i = w_c · x_i + bias + noise · ε,     labels: the sign of that
 

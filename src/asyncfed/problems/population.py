@@ -23,6 +23,7 @@ from asyncfed.problems.sgd_tasks import sgd_tasks
 from asyncfed.problems.virtual_clients import VirtualClients
 
 if TYPE_CHECKING:
+    from asyncfed.kernels.population_rows import RowLaw
     from asyncfed.kernels.sgd import LocalSgd
 
 CELLS_AT_ONCE = 1 << 22
@@ -50,12 +51,16 @@ class Population:
     """A linear model and clients that hold no rows: a `Problem` for any number of clients.
 
     Training makes the rows of the clients that train and forgets them. Results are to the last bit those of `Linear` on
-    the same rows in arrays. Models are measured on `measured_clients` of the clients, drawn by the seed, always the same:
-    `pooled_loss` (and for classes the accuracies) on the rows these train on, `test_loss` on other rows of theirs.
+    the same rows in arrays. Models are measured on `measured_clients` of the clients, drawn by the seed, always the
+    same: `pooled_loss` (and for classes the accuracies) on the rows these train on, `test_loss` on other rows of them.
 
-    Where rows are drawn from a known law and the loss is a square, `objective` is exact: the expected loss of a new
-    client, F(w, b) = k [(1 + shift²) (|w − w*|² + d h²) + (b − b*)² + noise²] + l2/2 |·|², with h the heterogeneity and k
-    = 1/2 for "least_squares", 1 for "mse". Otherwise it is the mean over the measured clients.
+    Of no more clients than that, `objective` and `optimum` are as everywhere. Of more, where rows are drawn from a
+    known law and the loss is a square, they are exact too: the objective is the expected loss of a new client, with h
+    the heterogeneity and k = 1/2 for "least_squares", 1 for "mse",
+
+        F(w, b) = k [(1 + shift²) (|w − w*|² + d h²) + (b − b*)² + noise²] + l2/2 |·|²
+
+    Otherwise the objective is the mean over the measured clients, and no optimum is known.
 
     Args:
         model: the linear model.
@@ -71,7 +76,9 @@ class Population:
     def __init__(self, model: LinearModel, clients: VirtualClients) -> None:
         self.model, self.people = model, clients
         if model.labels and not clients.labels:
-            raise DataError(f'The loss "{model.loss}" needs labels −1 and +1, and the targets of these clients are not.')
+            raise DataError(
+                f'The loss "{model.loss}" needs labels −1 and +1, and the targets of these clients are not.'
+            )
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Population, (self.model, self.people)
@@ -150,14 +157,16 @@ class Population:
 
     def _pieces(self, clients: Sequence[int]) -> Iterator[tuple[int, int]]:
         """Jobs `first` up to `last` whose rows are made at once."""
-        first, cells, features = 0, 0, self.people.num_features
-        for place, client in enumerate(clients):
+        for client in (min(clients, default=0), max(clients, default=0)):
             self._require_client(client)
-            cells += self.people.sizes[client] * features
-            if cells > CELLS_AT_ONCE and place > first:
-                yield first, place
-                first, cells = place, self.people.sizes[client] * features
-        yield first, len(clients)
+        rows = self.people.count_rows(clients)
+        most = max(1, CELLS_AT_ONCE // self.people.num_features)
+        first = 0
+        while first < len(clients):
+            reached = np.searchsorted(np.cumsum(rows[first:]), most, side="right")
+            last = first + max(1, int(reached))
+            yield first, last
+            first = last
 
     def _sgd_of(self, jobs: Jobs, threads: int) -> tuple[LocalSgd, Tasks]:
         """The compiled loops on the rows of the jobs' clients, and the jobs as tasks on them."""
@@ -230,14 +239,23 @@ class Population:
         """`objective` and `pooled_loss`, for classes the accuracies, and `test_loss` on rows nobody trains on."""
         found = self._measured.evaluate(params, threads)
         del found["first_client_loss"]  # of a client that is the first by chance
-        expected = self.expected_loss(params)
-        return found if expected is None else {**found, "objective": expected}
+        if not self._measures_all and (law := self._quadratic_law) is not None:
+            found["objective"] = self._expected_loss(params, law)
+        return found
 
-    def expected_loss(self, params: Array) -> float | None:
-        """The loss of a new client by the law, with the penalty; None where there is no formula."""
-        law, model = self.people.law, self.model
-        if law is None or law.labels or model.loss not in _SQUARES:
-            return None
+    @property
+    def _measures_all(self) -> bool:
+        return self.num_clients <= self.people.measured_clients
+
+    @property
+    def _quadratic_law(self) -> RowLaw | None:
+        """What rows are drawn from, if the expected loss has a formula."""
+        law = self.people.law
+        return None if law is None or law.labels or self.model.loss not in _SQUARES else law
+
+    def _expected_loss(self, params: Array, law: RowLaw) -> float:
+        """The loss of a new client by the law, with the penalty."""
+        model = self.model
         point, d = np.asarray(params, np.float64), self.people.num_features
         bias = float(point[d]) if model.fit_bias else 0.0
         gap = float(np.sum((point[:d] - law.weights) ** 2)) + d * law.heterogeneity**2
@@ -245,9 +263,11 @@ class Population:
         return _SQUARES[model.loss] * square + 0.5 * float(np.sum(self._penalty * point**2))
 
     def optimum(self) -> Array | None:
-        """The params that minimise `expected_loss`; None where there is no formula."""
-        law, model = self.people.law, self.model
-        if law is None or law.labels or model.loss not in _SQUARES:
+        """The params that minimise the objective; None where there is no formula."""
+        law, model = self._quadratic_law, self.model
+        if self._measures_all:
+            return self._measured.optimum()
+        if law is None:
             return None
         best = np.append(law.weights, law.bias) if model.fit_bias else law.weights.copy()
         curvature = np.full(self.num_params, 2.0 * _SQUARES[model.loss] * (1.0 + law.shift**2))
@@ -268,7 +288,7 @@ def build_population(model: ProblemDescription, clients: VirtualClients) -> Popu
     """The problem of fitting this model to these clients' data, which are made when they are needed."""
     if not isinstance(model, LinearModel):
         raise ConfigError(
-            f"A population is learnt by a linear model, and this one is a {type(model).__name__}. Leave model.kind out, or "
+            f"A population is learnt by a linear model, and this is a {type(model).__name__}. Leave model.kind out, or "
             "use data whose rows are held in arrays."
         )
     if model.first_client_batches is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -57,6 +57,10 @@ class VirtualClients(Protocol):
     @property
     def law(self) -> RowLaw | None:
         """What all rows are drawn from, if it is that of `kernels/population_rows.py`: then losses have a formula."""
+        ...
+
+    def count_rows(self, clients: Sequence[int]) -> Array:
+        """The rows of each of these clients."""
         ...
 
     def pack(self, clients: Sequence[int], threads: int = 1, held_out: bool = False) -> tuple[Array, Array, Array]:
@@ -115,7 +119,7 @@ class FunctionClients:
     name: str
     held_out_rows: Callable[[int], tuple[Any, Any]] | None = None
     labels: bool = False
-    dtype: np.dtype[Any] = np.dtype(np.float64)
+    dtype: np.dtype[Any] = field(default_factory=lambda: np.dtype(np.float64))
     seed: int = 0
     measured_clients: int = 1000
     law: None = None
@@ -133,6 +137,11 @@ class FunctionClients:
         """The rows of each client, asked for one by one."""
         rows = self.num_rows
         return _Counted(self.num_clients, (lambda client: rows) if isinstance(rows, int) else rows)
+
+    def count_rows(self, clients: Sequence[int]) -> Array:
+        """The rows of each of these clients."""
+        sizes = self.sizes
+        return np.array([sizes[client] for client in clients], np.int64)
 
     def pack(self, clients: Sequence[int], threads: int = 1, held_out: bool = False) -> tuple[Array, Array, Array]:
         """Features, targets and offsets of these clients' rows, the function asked once for each."""

@@ -20,6 +20,7 @@ from asyncfed.runs.cores import thread_count
 from asyncfed.runs.given_problem import choose_problem
 from asyncfed.runs.header import new_header
 from asyncfed.runs.interruption import interruptible
+from asyncfed.runs.large_population import check_large_population
 from asyncfed.runs.progress import Watcher, progress, seal
 from asyncfed.runs.result import RecordedRun
 from asyncfed.sim.simulation import Simulation
@@ -33,8 +34,8 @@ CHECKPOINT_SECONDS = 2.0
 MOST_WAITING_EVENTS = 60_000
 
 LONG_CHECKPOINT, TIMES_ITS_COST = 0.05, 20.0
-"""After a checkpoint of more than so many seconds, the next waits for so many times its own. It is as long as the list of
-clients that were heard from, which in a large population grows all the time."""
+"""After a checkpoint that took more than so many seconds of computing, the next waits for so many times its own. It is
+as long as the list of clients that were heard from, which in a large population grows all the time."""
 
 
 def simulate(
@@ -58,6 +59,7 @@ def simulate(
     """
     own_problem, own_delays = problem is not None, delays is not None
     problem = choose_problem(experiment, problem, prepared)
+    check_large_population(experiment, problem.num_clients)
     experiment.run_strategy(problem.num_clients).check(problem.num_clients)
     check_measurable(problem, getattr(experiment.strategy, "work", None))
     check_churn(experiment.churn, problem.num_clients)
@@ -87,10 +89,11 @@ def drive_simulation(
             if watch is not None:
                 watch(progress(simulation.state))
             if now - saved_at >= max(checkpoint_seconds, pause):
+                computed = time.process_time()
                 journal.commit(*simulation.checkpoint())
                 gc.collect(0)
-                saved_at = time.monotonic()
-                pause = TIMES_ITS_COST * (saved_at - now) if saved_at - now > LONG_CHECKPOINT else 0.0
+                saved_at, cost = time.monotonic(), time.process_time() - computed
+                pause = TIMES_ITS_COST * cost if cost > LONG_CHECKPOINT else 0.0
             elif journal.waiting > MOST_WAITING_EVENTS:  # resuming begins at the checkpoint, and does these again
                 journal.commit(None, None)
         seal(simulation, journal)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from asyncfed.core.random import draw_key, purpose_key
+from asyncfed.core.random import purpose_key
 from asyncfed.core.types import Merge
 from asyncfed.delays import DelayModel, check_timing
 from asyncfed.delays.delay_numbers import DelayNumbers, TicketDraws
@@ -23,6 +23,7 @@ from asyncfed.kernels import arrival_loop
 from asyncfed.kernels.compiled import is_compiled
 from asyncfed.kernels.drawn_sizes import DrawnSizes
 from asyncfed.kernels.duration_draws import SHAPES, agrees
+from asyncfed.kernels.keyed_words import draw_keys
 from asyncfed.kernels.threads import SMALL
 from asyncfed.problems.protocol import CompiledTraining, Jobs, Problem, TrainsInLoop
 from asyncfed.problems.sgd_tasks import work_numbers
@@ -71,8 +72,8 @@ class CompiledLoop:
         self._candidate, self._execution, self._problem, self._plan = candidate, execution, problem, plan
         self._delays, self._numbers, strategy, rule = delays, numbers, candidate.strategy, candidate.rule
         hold = rule.hold if rule.kind == "hold" else rule.tickets if rule.kind == "cohort" else 0
-        rows = self._memory().row_of if rule.kind == "latest" else {}
-        self._arrays = LoopArrays(execution, clock, rule.tickets, hold, problem.num_clients, rows)
+        latest = self._memory().row_of if rule.kind == "latest" else {}
+        self._arrays = LoopArrays(execution, clock, rule.tickets, hold, problem.num_clients, latest)
         self._arrays.load(work_numbers)
         s = self._arrays.state
         s.rule, s.hold = KINDS[rule.kind], hold
@@ -228,10 +229,9 @@ class CompiledLoop:
         out = a.heap[: a.state.heap]
         slots = out[(a.slots["is_trained"][out] == 0) & (a.slots["is_lost"][out] == 0)]
         slots = slots[np.argsort(a.slots["ticket"][slots])]  # the very calls that stepping makes
-        clients, tickets = a.slots["client"][slots].tolist(), a.slots["ticket"][slots].tolist()
-        works = [a.work_of(slot) for slot in slots.tolist()]
-        keys = [draw_key(key, client, ticket) for client, ticket in zip(clients, tickets, strict=True)]
-        jobs = Jobs(a.starts[slots], clients, works, keys, True)
+        clients, tickets = a.slots["client"][slots], a.slots["ticket"][slots]
+        keys = draw_keys(np.uint64(key), clients, tickets).tolist()
+        jobs = Jobs(a.starts[slots], clients.tolist(), a.works_of(slots), keys, True)
         a.models[slots] = self._problem.local_train_many(jobs, self._plan.threads)
         a.slots["is_trained"][slots] = 1
         return True
@@ -255,8 +255,7 @@ class CompiledLoop:
         return True
 
     def _make_room(self) -> bool:
-        self._arrays.books.make_room()
-        self._arrays.state.touched = self._arrays.books.used
+        self._arrays.books.grow()
         self._arguments = self._all_arguments()
         return True
 
@@ -307,9 +306,7 @@ class CompiledLoop:
     def _refuse_timing(self) -> bool:
         ticket = self._arrays.slots[self._arrays.state.slot]
         client, number = int(ticket["client"]), int(ticket["ticket"])
-        timing = self._delays.timing(
-            client, number, self._candidate.strategy.work, self._candidate.sizes[client]
-        )
+        timing = self._delays.timing(client, number, self._candidate.strategy.work, self._candidate.sizes[client])
         check_timing(timing, client, number)
         raise AssertionError(f"compiled delays of ticket {number} differ from {timing}")
 

@@ -26,7 +26,7 @@ PACKED_BYTES = 1 << 20
 """Room for the events of some ten thousand arrivals."""
 
 LEAST_ENTRIES = 4096
-"""Entries of the tables of clients that the loop may add before it asks for more room."""
+"""Entries that the tables of clients have room for at least, besides those of one arrival."""
 
 LEDGER_COUNTS = {
     "energy": "energy",
@@ -96,7 +96,7 @@ class LoopArrays:
         s.seq, s.work, s.model_bytes = execution.journal.next_seq, -1, execution.ledger.model_bytes
         strategy = snapshot["state"]
         s.merged_this_round = strategy.get("merged_this_round", 0)
-        s.idle, s.touched = len(server.idle), self.books.used
+        s.idle = len(server.idle)
         self.load_ledger()
         slot = 0
         for arrives, number, duration, energy, lost in self._clock.heap:
@@ -141,9 +141,9 @@ class LoopArrays:
             self._works[number] = work
         return number
 
-    def work_of(self, slot: int) -> Work:
-        """The work of the ticket in this slot."""
-        return self._works[int(self.slots[slot]["work"])]
+    def works_of(self, slots: Any) -> list[Work]:
+        """The work of the ticket in each of these slots."""
+        return [self._works[number] for number in self.slots["work"][slots].tolist()]
 
     def load_ledger(self) -> None:
         """Take over what the ledger has counted."""
@@ -224,7 +224,7 @@ class LoopArrays:
     def _dispatch(self, slot: int) -> Dispatch:
         ticket = self.slots[slot]
         number, client, version = (int(ticket[name]) for name in ("ticket", "client", "version"))
-        return Dispatch(number, client, version, self.work_of(slot))
+        return Dispatch(number, client, version, self.works_of([slot])[0])
 
     def _entry(self, slot: int) -> HeapEntry:
         ticket = self.slots[slot]

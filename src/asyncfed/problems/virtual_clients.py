@@ -122,7 +122,6 @@ class FunctionClients:
     dtype: np.dtype[Any] = field(default_factory=lambda: np.dtype(np.float64))
     seed: int = 0
     measured_clients: int = 1000
-    law: None = None
 
     def __post_init__(self) -> None:
         counts = (self.num_clients, self.num_features, self.measured_clients)
@@ -131,6 +130,11 @@ class FunctionClients:
                 f"There are {self.num_clients} clients with {self.num_features} features and {self.num_rows} rows, of "
                 f"which {self.measured_clients} are measured; all of these must be at least 1."
             )
+
+    @property
+    def law(self) -> None:
+        """Not known."""
+        return None
 
     @property
     def sizes(self) -> Sequence[int]:

@@ -33,8 +33,8 @@ def measure(
 ) -> Outcome:
     """Both sizes in turn, `repeats` times over, each in a process of its own; half the thousand is in flight in both.
 
-    Checkpoints are compared when as many clients were heard from, with so many more that hardly one is asked twice: of a
-    thousand, no more than a thousand can have moved in the order of idle clients.
+    Checkpoints are compared when as many clients were heard from, and with so many that hardly one is asked twice: of
+    a thousand, no more than a thousand can have moved in the order of idle clients.
     """
     half = min(in_flight, few) // 2
     rounds = [[_in_own_process(size, half, updates) for size in (few, many)] for _ in range(repeats)]

@@ -330,6 +330,13 @@ def test_engines_know_keys_of_noise_memory_and_no_kernel_that_computes(module):
     assert all(name.startswith(allowed) for name in kernels)
 
 
+def test_data_know_the_kernels_that_make_rows_and_no_other():
+    allowed = ("asyncfed.kernels.drawn_sizes.", "asyncfed.kernels.population_rows.", "asyncfed.kernels.threads.")
+    kernels = [name for module in in_rooms("data") for name in inside(module) if name.startswith("asyncfed.kernels")]
+    assert kernels
+    assert all(name.startswith(allowed) for name in kernels)
+
+
 @pytest.mark.parametrize("room", sorted({room_of(module) for module in MODULES}))
 def test_dependencies_are_those_of_the_room(room):
     allowed = OUTSIDE.get(room, set())

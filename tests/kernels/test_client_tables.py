@@ -7,8 +7,6 @@ from hypothesis import strategies as st
 
 from asyncfed.core.pool import ClientPool
 from asyncfed.kernels.client_tables import (
-    CLIENT,
-    PLACE,
     client_at,
     empty_table,
     entries_of,
@@ -26,27 +24,28 @@ FEW, MANY = 12, 10**8
 @given(steps=st.lists(st.tuples(st.booleans(), st.integers(0, 40)), max_size=60))
 def test_moves_are_those_of_a_pool(num_clients, steps):
     pool = ClientPool(range(num_clients))
-    clients, places, idle = empty_table(CLIENT, 200), empty_table(PLACE, 200), num_clients
+    table, idle = empty_table(400), num_clients
     for comes, number in steps:
         client = number % num_clients if number < 20 else num_clients - 1 - number % min(num_clients, 20)
         if comes and client not in pool:
             pool.add(client)
-            move_client(clients, places, client, idle)
+            move_client(table, client, idle)
             idle += 1
         elif not comes and client in pool:
             pool.remove(client)
             idle -= 1
-            move_client(clients, places, client, idle)
+            move_client(table, client, idle)
         assert idle == len(pool)
     known = pool.to_plain()
-    assert [client_at(places, place) for place in known["places"]] == known["clients"]
-    assert sorted(entries_of(places)["key"].tolist()) == known["places"]
-    assert places["key"][-1] == len(known["places"])
+    assert [client_at(table, place) for place in known["places"]] == known["clients"]
+    stored = entries_of(table)
+    assert sorted(stored["key"][stored["client"] != stored["key"]].tolist()) == known["places"]
+    assert table["key"][-1] == len(stored)
 
 
 @given(keys=st.lists(st.integers(0, 10**12), unique=True, max_size=30))
 def test_keys_that_share_their_low_bits_are_told_apart(keys):
-    table = empty_table(PLACE, 30)
+    table = empty_table(30)
     spread = [64 * key for key in keys]
     for key in spread:
         put_at(table, key, key + 1)

@@ -60,7 +60,7 @@ class ClientPool:
 
     def to_plain(self) -> dict[str, Any]:
         """The pool as JSON can hold it, the same whatever led to it: as long as the list of those that were moved."""
-        places = sorted(self._client_at)
+        places = sorted(place for place, client in self._client_at.items() if client != place)
         return {"size": self._size, "places": places, "clients": [self._client_at[place] for place in places]}
 
     @classmethod

@@ -161,20 +161,20 @@ def merge_held(
 
 
 @compiled
-def _draw_clients(s: Any, count: int, places: Array, moved: Array, drawn: Array) -> int:
+def _draw_clients(s: Any, count: int, clients: Array, moved: Array, drawn: Array) -> int:
     """Draw so many idle clients, or all there are, as `strategies.samplers.UniformIdle` does; answers with how many.
 
-    The draws are keyed by the number of inputs. `moved` is an empty table of places, before and afterwards.
+    The draws are keyed by the number of inputs. `moved` is an empty table, before and afterwards.
     """
     word = s.draws + np.uint64(s.inputs) * TICKET_STEP
     count = min(count, s.idle)
     if count == 1:  # the rule: nothing has moved yet
-        drawn[0] = client_at(places, below(mix64(word + GOLDEN), s.idle))
+        drawn[0] = client_at(clients, below(mix64(word + GOLDEN), s.idle))
         return count
     for i in range(count):
         word += GOLDEN
         j = i + below(mix64(word), s.idle - i)
-        drawn[i] = client_at(places, client_at(moved, j))
+        drawn[i] = client_at(clients, client_at(moved, j))
         put_at(moved, j, client_at(moved, i))
     for slot in range(moved.shape[0] - 1):
         moved[slot].key = NOBODY
@@ -253,7 +253,6 @@ def run_arrivals(
     works: Array,
     work: Array,
     clients: Array,
-    places: Array,
     moved: Array,
     drawn: Array,
     devices: tuple[Array, ...],
@@ -282,13 +281,13 @@ def run_arrivals(
         starts, models: where each ticket's training begins, and what it arrives at.
         params: the server's model, changed in place.
         works, work: the numbers of each ticket's work, and those of the next ones.
-        clients, places: tables of `kernels/client_tables.py`; the first `state.idle` places are those of idle clients.
-        moved, drawn: an empty table of places with room for all tickets, and room for as many clients as tickets.
+        clients: the table of `kernels/client_tables.py`; the first `state.idle` places are those of idle clients.
+        moved, drawn: an empty table with room for all tickets, and room for as many clients as tickets.
         devices: of each class slowness, watts and the share of tickets that are not lost; then the number and the
             client that come first in each class but the first.
         examples: rows of each client; empty where `row_units` and the state say how many a client has.
         row_units: one more row for each of these numbers that the client's own reaches, in order.
-        first_merged: clients in the order of their first merge; as long as the tables have room for entries.
+        first_merged: clients in the order of their first merge; as long as the table has room for entries.
         weights: what an update counts, by staleness.
         latest: clients' latest models, `state.rows` of them.
         out: the journal's bytes, `state.packed` of them.
@@ -306,7 +305,7 @@ def run_arrivals(
                 return PAUSED, handled
             if s.packed + (4 + s.tickets) * LONGEST_ROW > out.shape[0]:
                 return ROOM_IS_FULL, handled
-            if max(clients[-1].key, places[-1].key) + 2 * (1 + s.tickets) > first_merged.shape[0]:
+            if clients[-1].key + 4 * (1 + s.tickets) > first_merged.shape[0]:
                 return NEEDS_TABLES, handled
             slot = heap[0]
             ticket = slots[slot]
@@ -342,7 +341,7 @@ def run_arrivals(
             s.now = ticket.arrives
             s.inputs += 1
             s.in_flight -= 1
-            move_client(clients, places, client, s.idle)
+            move_client(clients, client, s.idle)
             s.idle += 1
             kind = REPORTED if ticket.is_lost == 0 else LOST
             s.packed = put_row(
@@ -414,10 +413,10 @@ def run_arrivals(
             if s.ends_round or is_measured or s.updates >= s.most_updates:
                 return MERGE_IS_DONE, handled
         if s.phase == SEND:
-            for i in range(_draw_clients(s, s.tickets - s.in_flight, places, moved, drawn)):
+            for i in range(_draw_clients(s, s.tickets - s.in_flight, clients, moved, drawn)):
                 client = drawn[i]
                 s.idle -= 1
-                move_client(clients, places, client, s.idle)
+                move_client(clients, client, s.idle)
                 s.free -= 1
                 slot = free[s.free]
                 ticket = slots[slot]

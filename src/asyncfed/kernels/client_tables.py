@@ -1,8 +1,11 @@
 """What is known of clients, kept for those that were ever touched: hash tables of compiled loops.
 
-Two tables say in which order the clients are: `CLIENT` has the place of each and what is counted of it, `PLACE` who is
-at each place. Whoever is not stored is at the place of its own number, as in `core.pool.ClientPool`, their readable
-twin. A key's first slot are its low bits: a table that is longer than there are clients is an array. The next ones are
+A table says in which order the clients are: the entry of a number has the place of the client of that number, who is at
+the place of that number, and what is counted of the client. Both halves are in one entry because a client that was
+never moved is found at its own place: a draw reads one entry, wherever in memory it lies. Whoever is not stored is at
+the place of its own number, as in `core.pool.ClientPool`, the readable twin.
+
+A number's first slot are its low bits: a table that is longer than there are clients is an array. The next slots are
 tried in steps that follow from all bits, so that clients in a row are not in each other's way. Nothing is ever removed.
 The slot behind all others counts the entries; the caller makes room before there are more than were asked for.
 """
@@ -19,11 +22,9 @@ from asyncfed.kernels.keyed_words import GOLDEN
 
 Array = NDArray[Any]
 
-CLIENT = np.dtype([(name, np.int64) for name in ("key", "place", "merges", "row")], align=True)
-"""A client: its place in the order, how often it was merged, and where its latest model is; -1: nowhere."""
-
-PLACE = np.dtype([(name, np.int64) for name in ("key", "client")], align=True)
-"""A place in the order: who is there."""
+ENTRY = np.dtype([(name, np.int64) for name in ("key", "place", "client", "merges", "row")], align=True)
+"""Of one number: where the client is, who is at the place, how often the client was merged, and where its latest model
+is (-1: nowhere)."""
 
 NOBODY = -1
 """The key of a slot that is free."""
@@ -31,9 +32,9 @@ NOBODY = -1
 _32 = np.uint64(32)
 
 
-def empty_table(kind: np.dtype[Any], entries: int) -> Array:
+def empty_table(entries: int) -> Array:
     """A table for up to so many entries, which fill three quarters of it at most."""
-    table = np.zeros(1 + (1 << max(4, (4 * entries // 3).bit_length())), kind)
+    table = np.zeros(1 + (1 << max(4, (4 * entries // 3).bit_length())), ENTRY)
     table["key"] = NOBODY
     table["key"][-1] = 0
     return table
@@ -59,40 +60,38 @@ def slot_of(table: Array, key: int) -> int:
 
 
 @compiled
-def entry_of(clients: Array, client: int) -> int:
-    """The slot of this client, which is stored from now on."""
-    slot = slot_of(clients, client)
-    if clients[slot].key == NOBODY:
-        entry = clients[slot]
-        entry.key, entry.place, entry.merges, entry.row = client, client, 0, -1
-        clients[-1].key += 1
+def entry_of(table: Array, number: int) -> int:
+    """The slot of this number, which is stored from now on."""
+    slot = slot_of(table, number)
+    if table[slot].key == NOBODY:
+        entry = table[slot]
+        entry.key, entry.place, entry.client, entry.merges, entry.row = number, number, number, 0, -1
+        table[-1].key += 1
     return slot
 
 
 @compiled
-def client_at(places: Array, place: int) -> int:
+def client_at(table: Array, place: int) -> int:
     """Who is at this place."""
-    slot = slot_of(places, place)
-    return int(places[slot].client) if places[slot].key != NOBODY else place
+    slot = slot_of(table, place)
+    return int(table[slot].client) if table[slot].key != NOBODY else place
 
 
 @compiled
-def put_at(places: Array, place: int, client: int) -> None:
+def put_at(table: Array, place: int, client: int) -> None:
     """Store who is at this place."""
-    entry = places[slot_of(places, place)]
-    places[-1].key += entry.key == NOBODY
-    entry.key, entry.client = place, client
+    table[entry_of(table, place)].client = client
 
 
 @compiled
-def move_client(clients: Array, places: Array, client: int, place: int) -> None:
+def move_client(table: Array, client: int, place: int) -> None:
     """Let the client change places with whoever is at this place."""
-    own, other = entry_of(clients, client), client_at(places, place)
-    before = clients[own].place
-    put_at(places, before, other)
-    put_at(places, place, client)
-    clients[entry_of(clients, other)].place = before
-    clients[own].place = place
+    own, there = entry_of(table, client), entry_of(table, place)
+    before, other = table[own].place, table[there].client
+    put_at(table, before, other)
+    table[there].client = client
+    table[entry_of(table, other)].place = before
+    table[own].place = place
 
 
 @compiled
@@ -105,31 +104,31 @@ def copy_table(table: Array, larger: Array) -> None:
 
 
 @compiled
-def store_order(clients: Array, places: Array, at: Array, who: Array) -> None:
-    """Store that `who[i]` is at place `at[i]`."""
-    for i in range(at.shape[0]):
-        put_at(places, at[i], who[i])
-        clients[entry_of(clients, who[i])].place = at[i]
+def store_order(table: Array, places: Array, clients: Array) -> None:
+    """Store that `clients[i]` is at place `places[i]`."""
+    for i in range(places.shape[0]):
+        put_at(table, places[i], clients[i])
+        table[entry_of(table, clients[i])].place = places[i]
 
 
 @compiled
-def store_counts(clients: Array, who: Array, merges: Array) -> None:
+def store_counts(table: Array, clients: Array, merges: Array) -> None:
     """Store how often each of these clients was merged."""
-    for i in range(who.shape[0]):
-        clients[entry_of(clients, who[i])].merges = merges[i]
+    for i in range(clients.shape[0]):
+        table[entry_of(table, clients[i])].merges = merges[i]
 
 
 @compiled
-def store_rows(clients: Array, who: Array, rows: Array) -> None:
+def store_rows(table: Array, clients: Array, rows: Array) -> None:
     """Store where the latest model of each of these clients is."""
-    for i in range(who.shape[0]):
-        clients[entry_of(clients, who[i])].row = rows[i]
+    for i in range(clients.shape[0]):
+        table[entry_of(table, clients[i])].row = rows[i]
 
 
 @compiled
-def merges_of(clients: Array, who: Array) -> Array:
+def merges_of(table: Array, clients: Array) -> Array:
     """How often each of these clients was merged."""
-    counts = np.zeros(who.shape[0], np.int64)
-    for i in range(who.shape[0]):
-        counts[i] = clients[entry_of(clients, who[i])].merges
+    counts = np.zeros(clients.shape[0], np.int64)
+    for i in range(clients.shape[0]):
+        counts[i] = table[entry_of(table, clients[i])].merges
     return counts

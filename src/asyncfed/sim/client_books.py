@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 from asyncfed.core.pool import ClientPool
 from asyncfed.kernels.client_tables import (
-    CLIENT,
-    PLACE,
     copy_table,
     empty_table,
     entries_of,
@@ -24,17 +22,17 @@ Array = NDArray[Any]
 
 
 class ClientBooks:
-    """The loop's tables of clients, taken from the objects of a run and given back to them.
+    """The loop's table of clients, taken from the objects of a run and given back to them.
 
-    `clients` and `places` are tables of `kernels/client_tables.py`, `first_merged` clients in the order of their first
-    merge, as long as each of the three has room for.
+    `clients` is the table of `kernels/client_tables.py`, `first_merged` clients in the order of their first merge, as
+    long as the table has room for.
 
     Args:
         idle: the idle clients.
         merges: how often each client was merged, in the order of their first merge.
         rows: where each client's latest model is.
         num_clients: how many clients there are.
-        at_once: how many entries one arrival may add, and so many more that tables need not grow all the time.
+        at_once: how many entries one arrival may add, and so many more that the table need not grow all the time.
     """
 
     def __init__(
@@ -42,30 +40,29 @@ class ClientBooks:
     ) -> None:
         order = idle.to_plain()
         self._num_clients, self._at_once = num_clients, at_once
-        self._make_tables(len(order["places"]) + len(merges))
-        store_order(self.clients, self.places, _whole(order["places"]), _whole(order["clients"]))
+        self._make_table(2 * len(order["places"]) + len(merges) + len(rows))
+        store_order(self.clients, _whole(order["places"]), _whole(order["clients"]))
         store_counts(self.clients, _whole(merges), _whole(merges.values()))
         store_rows(self.clients, _whole(rows), _whole(rows.values()))
         self.first_merged[: len(merges)] = list(merges)
 
-    def _make_tables(self, used: int) -> None:
-        """Empty tables with room for twice as many entries, or for all clients."""
+    def _make_table(self, used: int) -> None:
+        """An empty table with room for twice as many entries, or for all clients."""
         room = min(2 * (used + self._at_once), self._num_clients + self._at_once)
-        entries = min(room, self._num_clients)
-        self.clients, self.places = empty_table(CLIENT, entries), empty_table(PLACE, entries)
+        self.clients = empty_table(min(room, self._num_clients))
         self.first_merged = np.zeros(room, np.int64)
 
     def grow(self) -> None:
-        """Put everything into larger tables."""
-        clients, places, merged = self.clients, self.places, self.first_merged
-        self._make_tables(int(max(clients["key"][-1], places["key"][-1])))
+        """Put everything into a larger table."""
+        clients, merged = self.clients, self.first_merged
+        self._make_table(int(clients["key"][-1]))
         copy_table(clients, self.clients)
-        copy_table(places, self.places)
         self.first_merged[: len(merged)] = merged
 
     def idle(self, size: int) -> dict[str, Any]:
         """The idle clients, the first so many places, as `ClientPool.from_plain` takes them."""
-        known = entries_of(self.places)
+        known = entries_of(self.clients)
+        known = known[known["client"] != known["key"]]
         known = known[np.argsort(known["key"])]
         return {"size": size, "places": known["key"].tolist(), "clients": known["client"].tolist()}
 

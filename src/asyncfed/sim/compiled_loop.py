@@ -212,7 +212,7 @@ class CompiledLoop:
         a, books, training = self._arrays, self._arrays.books, self._training
         return (
             *(a.slots, a.heap, a.free, a.held, a.starts, a.models, a.params, a.works, a.work),
-            *(books.clients, books.places, a.moved, a.drawn, self._devices, self._examples, self._row_units),
+            *(books.clients, a.moved, a.drawn, self._devices, self._examples, self._row_units),
             *(books.first_merged, self._weights, self._latest, a.out),
             *(self._trains, training.x, training.y, training.offsets, self._most_rows, training.model),
         )

@@ -14,7 +14,7 @@ from asyncfed.core.types import Dispatch, Work
 from asyncfed.engine.execution import Execution
 from asyncfed.engine.training import LateTraining
 from asyncfed.kernels.arrival_loop import SLOT, push
-from asyncfed.kernels.client_tables import PLACE, empty_table
+from asyncfed.kernels.client_tables import empty_table
 from asyncfed.kernels.event_rows import LONGEST_ROW
 from asyncfed.sim.client_books import ClientBooks
 from asyncfed.sim.loop_state import LoopState
@@ -26,7 +26,7 @@ PACKED_BYTES = 1 << 20
 """Room for the events of some ten thousand arrivals."""
 
 LEAST_ENTRIES = 4096
-"""Entries that the tables of clients have room for at least, besides those of one arrival."""
+"""Entries that the table of clients has room for at least, besides those of one arrival."""
 
 LEDGER_COUNTS = {
     "energy": "energy",
@@ -77,9 +77,9 @@ class LoopArrays:
         self.starts, self.models = (np.zeros((size, params.size), params.dtype) for _ in range(2))
         self.works, self.work = np.zeros((size, 5)), np.zeros(5)
         merges = execution.ledger.merges_by_client
-        at_once = LEAST_ENTRIES + 2 * (1 + tickets)
+        at_once = LEAST_ENTRIES + 4 * (1 + tickets)
         self.books = ClientBooks(execution.server.idle, merges, rows, num_clients, at_once)
-        self.moved, self.drawn = empty_table(PLACE, 2 * tickets), np.zeros(tickets, np.int64)
+        self.moved, self.drawn = empty_table(2 * tickets), np.zeros(tickets, np.int64)
         self.out = np.empty(PACKED_BYTES + (4 + tickets) * LONGEST_ROW, np.uint8)
         self._works: dict[int, Work] = {}
 

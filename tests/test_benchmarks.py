@@ -31,6 +31,7 @@ from benchmarks import (
     million,
     networks,
     one_size,
+    population,
     probes,
     robust,
     simulator,
@@ -200,6 +201,14 @@ def test_million(monkeypatch):
     figures = outcome.numbers["sizes"]
     assert [(each["num_clients"], each["in_flight"]) for each in figures] == [(60, 20), (120, 20), (120, 30)]
     assert set(outcome.numbers["growth"]) == {"without_checkpoints", "with_checkpoints"}
+
+
+def test_population(monkeypatch):
+    monkeypatch.setattr(population, "_in_own_process", population.figures_of_size)
+    monkeypatch.setattr(population, "HEARD_FROM", 30)
+    outcome = population.measure(few=60, many=10**8, in_flight=20, updates=200, repeats=1)
+    assert_fills_the_table(outcome)
+    assert len(outcome.lines) == 4
 
 
 @pytest.mark.slow

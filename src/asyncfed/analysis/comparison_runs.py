@@ -190,7 +190,7 @@ def outcome_of(task: Task, finished: RecordedRun) -> Outcome:
         reason=finished.reason,
         evaluations=finished.evaluations,
         rounds=finished.rounds,
-        participation=finished.participation(),
+        participation=finished.participation_of_known(),
         sha256=finished.sha256,
         kept=finished.kept,
     )

@@ -51,9 +51,9 @@ def run(
     file = out or options.default_file()
     announce_run_file(file, force)
     chosen, data, problem = options.prepare()
-    chosen = replace(chosen, strategy=options.defend(chosen.strategy, data.clients.num_clients))
+    chosen = replace(chosen, strategy=options.defend(chosen.strategy, problem.num_clients))
     options.explain_privacy(chosen, problem)
-    if chosen.measures_clients:
+    if chosen.measures_clients and data is not None:
         with complaints.status("comparing the clients' data"):
             verdict = chosen.measure_heterogeneity(data.clients).verdict
         print_note(verdict)
@@ -155,7 +155,8 @@ def live(
     where = choose_engine(engine, cluster, node, clients_per_process, slow, task_seconds)
     file = out or options.default_file("-live.sqlite")
     announce_run_file(file, force)
-    chosen, data, problem = options.prepare()
+    made = options.prepare()
+    chosen, data, problem = made.experiment, made.data, made.problem
     chosen = replace(chosen, strategy=options.defend(chosen.strategy, data.clients.num_clients))
     options.explain_privacy(chosen, problem)
     with _live_watcher(chosen, metrics_port) as watch:

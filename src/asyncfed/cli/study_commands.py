@@ -69,11 +69,12 @@ def compare(
     from asyncfed.report.terminal.progress import counting_bar
     from asyncfed.report.terminal.run_tables import comparison_table
 
-    base, data, _ = options.prepare()
+    base, data, problem = options.prepare()
     usual = PAPER_STRATEGIES if options.names_preset else TABLE_STRATEGIES
-    metric, target = _choose_target(metric, target_loss, target_accuracy, "validation" in data.held_out)
+    validates = data is not None and "validation" in data.held_out
+    metric, target = _choose_target(metric, target_loss, target_accuracy, validates)
     names = [name.strip() for name in (strategies or usual).split(",")]
-    count = data.clients.num_clients
+    count = problem.num_clients
     chosen = {name: options.defend(strategy_like(name, base.strategy, rate), count) for name in names}
     with (
         chosen_cluster(cluster, workers) as machines,

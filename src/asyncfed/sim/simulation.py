@@ -18,6 +18,7 @@ from asyncfed.engine.execution_setup import set_up
 from asyncfed.engine.plan import Checkpoint, Churn, Plan, most_drops
 from asyncfed.engine.progress import RunState
 from asyncfed.engine.training import LateTraining, known_before
+from asyncfed.problems.client_sizes import client_sizes
 from asyncfed.problems.protocol import Problem
 from asyncfed.sim.drift import DriftMeter
 from asyncfed.sim.loop_candidate import FIRST_ARRIVALS, Candidate, find_candidate
@@ -50,7 +51,7 @@ class Simulation:
         self._delays = delays
         limited = isinstance(delays, LimitsBandwidth) and delays.limits_bandwidth
         self._links = cast(LimitsBandwidth, delays) if limited else None  # found out once: it takes long to ask
-        self._examples: list[int] = problem.num_examples.tolist()
+        self._examples = client_sizes(problem)
         self._heap: list[tuple[float, int, float, float, bool]] = []
         self._free_at: dict[int, float] = {}
         self._queued: set[int] = set()  # clients that were given a ticket while they computed another

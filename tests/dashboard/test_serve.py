@@ -120,6 +120,7 @@ def test_a_live_run_is_followed_and_a_killed_client_is_seen(tmp_path):
             assert changes[-1]["state"] == "running"
             summary = client.get(run).json()
             assert (summary["kind"], summary["clock"], summary["state"]) == ("live", "wall", "running")
+            assert summary["holder"]["pid"] == str(process.pid)
             seen = changes[-1]
             later = wait_until(lambda: [e[1] for e in events if e[0] == "change" and e[1]["updates"] > seen["updates"]])
             assert later[0]["change"] > seen["change"]

@@ -193,7 +193,9 @@ def link_names(page: str, module: str) -> str:
         address = addresses().get(match[1])
         if address is None:
             return match[0]
-        return f"[{match[0]}]({address.removeprefix(f'{module}.md') if address.startswith(f'{module}.md#') else address})"
+        return (
+            f"[{match[0]}]({address.removeprefix(f'{module}.md') if address.startswith(f'{module}.md#') else address})"
+        )
 
     def prose(text: str) -> str:
         return "\n".join(linked_line(line) for line in text.split("\n"))

@@ -70,7 +70,9 @@ def to_notebook(text: str) -> dict[str, Any]:
         elif block.language == "toml":
             cells.append(_code_cell(f"%%writefile experiment.toml\n{block.text.rstrip()}"))
         elif block.language != "text":
-            raise TutorialError(f'line {block.line}: a tutorial has python, console, toml and text, not "{block.language}".')
+            raise TutorialError(
+                f'line {block.line}: a tutorial has python, console, toml and text, not "{block.language}".'
+            )
     if any(block.language == "console" for block in blocks_of(text)):
         cells.insert(1, _code_cell(PLAIN_COMMANDS))
     for number, cell in enumerate(cells):

@@ -56,9 +56,7 @@ def problems_of(site: Path) -> list[str]:
 def _leads(link: str, file: Path, site: Path) -> bool:
     parts = urlsplit(link)
     path = unquote(parts.path)
-    target = (
-        file if not path else site / path[1:] if path.startswith("/") else Path(os.path.normpath(file.parent / path))
-    )
+    target = Path(os.path.normpath(file.parent / path)) if path else file
     if target.is_dir():
         target /= "index.html"
     if not target.exists() or not target.resolve().is_relative_to(site.resolve()):

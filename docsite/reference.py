@@ -193,9 +193,8 @@ def link_names(page: str, module: str) -> str:
         address = addresses().get(match[1])
         if address is None:
             return match[0]
-        return (
-            f"[{match[0]}]({address.removeprefix(f'{module}.md') if address.startswith(f'{module}.md#') else address})"
-        )
+        page, anchor = address.split("#")
+        return f"[{match[0]}]({'' if page == f'{module}.md' else page}#{anchor})"
 
     def prose(text: str) -> str:
         return "\n".join(linked_line(line) for line in text.split("\n"))

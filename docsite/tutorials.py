@@ -1,8 +1,9 @@
 """Tutorials: one Markdown file each, which is also a notebook, executed whenever the site is built.
 
 In the Markdown, a `text` block is what the Python block before it prints, and a `console` block is a command with its
-output. Execution must give just that, or the build fails. A command alone is one whose output differs from run to run, as
-that of live runs does. Pictures are what a Python block ends in; they are made by the execution and kept nowhere else.
+output. Execution must give just that, or the build fails. A command alone is one whose output differs from run to run,
+as that of live runs does. Pictures are what a Python block ends in; they are made by the execution and kept nowhere
+else.
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ import json
 import re
 import tempfile
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from docsite.pages import FENCE

@@ -9,14 +9,14 @@ import pytest
 
 from asyncfed.version import __version__
 
-ROOT = Path(__file__).parent.parent
-sys.path.insert(0, str(ROOT))  # the site's builder lies beside the package, not in it
+sys.path.insert(0, str(Path(__file__).parent.parent))  # the site's builder lies beside the package, not in it
 
 from docsite import pages, reference, tutorials
 from docsite.check_html import problems_of
 from docsite.docstrings import docstring_markdown
 from docsite.public_objects import MODULES, MORE_MODULES, public_objects
 
+ROOT = Path(__file__).parent.parent
 NAVIGATION = (ROOT / "mkdocs.yml").read_text().partition("\nnav:\n")[2]
 LISTED = re.findall(r"([\w./]+\.md)$", NAVIGATION, re.MULTILINE)
 TUTORIALS = sorted((ROOT / "docs" / "tutorials").glob("*.md"))

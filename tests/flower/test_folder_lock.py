@@ -12,7 +12,8 @@ HOLD = """
 import subprocess, sys
 from pathlib import Path
 from asyncfed.flower.folder_lock import FolderLock
-FolderLock(Path(sys.argv[1])).take()
+lock = FolderLock(Path(sys.argv[1]))
+lock.take()
 child = subprocess.Popen(["sleep", "60"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
 print(child.pid, flush=True)
 sys.stdin.read()
@@ -35,9 +36,10 @@ def test_whoever_comes_second_is_told_who_holds_it_since_when_and_what_to_do(tmp
     with pytest.raises(ConfigError) as refusal:
         FolderLock(tmp_path / "lock").take()
     told = str(refusal.value)
-    assert f"{tmp_path} is in use by process {holder.pid} since 20" in told
+    assert f"{tmp_path} is in use by process {holder.pid} on " in told
+    assert " since 20" in told
     assert "--nodes 3" in told
-    assert f"`kill {holder.pid}`" in told
+    assert "`kill`" in told
     assert "Name another folder" in told
 
 
@@ -65,6 +67,6 @@ def test_who_has_taken_it_this_moment_has_no_name_yet(tmp_path):
     lock = FolderLock(tmp_path / "lock")
     lock.take()
     lock.file.write_text("")
-    with pytest.raises(ConfigError, match="being taken by another process"):
+    with pytest.raises(ConfigError, match="in use by another process"):
         FolderLock(tmp_path / "lock").take()
     lock.release()

@@ -48,7 +48,11 @@ def with_a_moment_to_be_killed_in(client, node):
     return read_toml(EXPERIMENT).clients().client(client)
 
 
-app = client_app(EXPERIMENT, data=with_a_moment_to_be_killed_in)
+def without_a_worker():  # not called at the top of the module, so that every message loads the data and leaves a mark
+    return client_app(EXPERIMENT, data=with_a_moment_to_be_killed_in)
+
+
+app = without_a_worker()
 """
 SERVER = """
 from pathlib import Path

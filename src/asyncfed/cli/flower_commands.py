@@ -14,11 +14,15 @@ Nodes = Annotated[int, typer.Option(help="How many nodes there are, one client e
 
 
 @flower.command("new")
-def new(folder: Annotated[Path, typer.Argument(help="The app's folder, new or empty.")], nodes: Nodes = 3) -> None:
+def new(
+    folder: Annotated[Path, typer.Argument(help="The app's folder, new or empty.")],
+    nodes: Nodes = 3,
+    torch: Annotated[bool, typer.Option("--torch", help="Around a PyTorch module.")] = False,
+) -> None:
     """Write a small Flower app to begin with."""
     from asyncfed.flower.new_app import write_app
 
-    for file in write_app(folder, nodes):
+    for file in write_app(folder, nodes, torch):
         print_line(f"wrote {file}")
 
 

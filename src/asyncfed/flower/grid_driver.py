@@ -171,7 +171,7 @@ class GridDriver:
             return  # it was logged when it was refused the last time; it stays known, so that it is not queried again
         self._log(f"client {client} has joined: node {node}, {introduction.num_examples} examples")
         if self._session is not None:
-            self._session.join(client, now)
+            self._session.join(client, now, introduction.num_examples)
             self._held_since.pop(client, None)
             self._send([d for d in self._held.pop(client, []) if self._session.is_in_flight(d.ticket)], now)
 

@@ -28,7 +28,9 @@ class FlowerSettings(Config):
         least_bandwidth: Bytes a second of the slowest line between a node and the SuperLink, either way: a task
             is given the time to send the model there and back, and one more vector, over this line; positive.
         prefetch: Tasks a node may hold at once; with 2 it continues without waiting for the next message; at least 1.
-        wait_nodes: How many nodes must be there before the run begins; at least 1.
+        wait_nodes: How many nodes must be there before the run begins; at least 1. With data of the nodes' own all must
+            be there, but for `late_nodes`.
+        late_nodes: With data of the nodes' own, how many may come after the run has begun; at least 0.
         poll: Seconds between two queries for replies; positive.
         robust: Whether the strategy is to withstand clients that send false updates; see `presets.make_robust`.
         return_seconds: How long a restarted server waits for a node it knew before the client has left; positive.
@@ -40,6 +42,7 @@ class FlowerSettings(Config):
     least_bandwidth: float = 1e6
     prefetch: int = 1
     wait_nodes: int = 1
+    late_nodes: int = 0
     poll: float = 0.25
     return_seconds: float = 120.0
     robust: bool = False
@@ -49,6 +52,8 @@ class FlowerSettings(Config):
         for name in ("ttl", "least_bandwidth", "prefetch", "wait_nodes", "poll", "return_seconds"):
             if not getattr(self, name) > 0:
                 raise ConfigError(f"{name} is {getattr(self, name)}; it must be positive.")
+        if self.late_nodes < 0:
+            raise ConfigError(f"late_nodes is {self.late_nodes}; it must be 0 or more.")
 
     def with_model(self, model_bytes: int) -> FlowerSettings:
         """These settings for a model of that size: `ttl`, and with it a ticket's limit, grows by what sending takes."""

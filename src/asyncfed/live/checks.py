@@ -20,7 +20,6 @@ from asyncfed.core.types import Dispatch, Work
 from asyncfed.live.wire import MODEL, Arrays, Result
 from asyncfed.problems.client_measurements import MEASUREMENTS, asks_for_measurements
 from asyncfed.uplinks.chain import declared_size, decode_message, message_size
-from asyncfed.uplinks.norms import change_norm
 
 CLOCK_TOLERANCE = 0.05
 """Two clocks may disagree by so many seconds, and by so large a share, about how long a task took."""
@@ -202,9 +201,8 @@ def read_model(
     return model, after
 
 
-def find_fault_in_change(model: np.ndarray, start: np.ndarray, norms: RecentNorms) -> str | None:
+def find_fault_in_change(norm: float, norms: RecentNorms) -> str | None:
     """What is wrong with how far a model is from where it started, or None; a sound norm is recorded in `norms`."""
-    norm = change_norm(model, start)
     if not isfinite(norm):
         return "the model it sent is not finite, or too large for its norm to be"
     if norm > norms.limit():

@@ -39,6 +39,7 @@ def main() -> None:
     for folder in (SOURCE, SITE):
         shutil.rmtree(folder, ignore_errors=True)
     stage(SOURCE, documents())
+    shutil.copy(ROOT / "docsite" / "site.css", SOURCE)
     write_reference(SOURCE / "reference")
     if not quick:
         execute_tutorials(sorted((ROOT / "docs" / "tutorials").glob("*.md")))

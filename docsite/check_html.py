@@ -56,7 +56,8 @@ def problems_of(site: Path) -> list[str]:
 def _leads(link: str, file: Path, site: Path) -> bool:
     parts = urlsplit(link)
     path = unquote(parts.path)
-    target = Path(os.path.normpath(file.parent / path)) if path else file
+    folder = site if path.startswith("/") else file.parent  # the page for what is not found links from the root
+    target = Path(os.path.normpath(folder / path.lstrip("/"))) if path else file
     if target.is_dir():
         target /= "index.html"
     if not target.exists() or not target.resolve().is_relative_to(site.resolve()):

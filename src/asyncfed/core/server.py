@@ -69,7 +69,7 @@ class Server:
         self.delay_spread: float | None = None
         self.rng = Stream(0)
         # And the samples of those who joined since, less those of who is not here any more, or not yet.
-        self._examples, self._gained = num_examples, -sum([num_examples[c] for c in absent])
+        self._examples, self._gained = num_examples, -sum([num_examples[c] for c in absent if c < len(num_examples)])
         self._examples_at_first = cache(lambda: sum(num_examples))  # not before somebody asks: there may be 10**8
         self._declared: dict[int, int] = {}  # of clients that joined since; the rest is known from the start
         self._clients_changed = False

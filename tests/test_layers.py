@@ -98,6 +98,11 @@ ROOMS = {
         *("kernels", "strategies", "attacks", "uplinks", "data", "problems", "store", "live", "engine"),
         *("experiment", "runs"),
     },
+    "dashboard": {
+        *BOTTOM,
+        *("kernels", "strategies", "privacy", "delays", "store", "experiment", "runs", "analysis", "certificates"),
+        "report",
+    },
     "testing": {*BOTTOM, "rules", "uplinks", "problems", "delays", "strategies", "attacks"},
     "api": {
         *BOTTOM,
@@ -139,6 +144,7 @@ ROOMS = {
             "report",
             "flower",
             "cluster",
+            "dashboard",
             "arena",
             "robustness",
             "privacy_audit",
@@ -185,6 +191,7 @@ OUTSIDE = {
     },
     "flower": {"numpy", "flwr", "cryptography"},
     "cluster": {"numpy", "ray"},
+    "dashboard": {"numpy", "starlette", "uvicorn"},
     "testing": {"numpy"},
     "api": {"numpy"},
     "sklearn": {"numpy", "scipy", "sklearn", "threadpoolctl"},
@@ -215,6 +222,8 @@ CONFINED = {
     "safetensors": ("problems/pytorch/torch_problem.py",),
     "flwr": ("flower/",),
     "ray": ("cluster/",),
+    "starlette": ("dashboard/",),
+    "uvicorn": ("dashboard/",),
     "cryptography": ("flower/credentials.py",),
     "zstandard": ("uplinks/zstandard.py",),
 }

@@ -245,7 +245,12 @@ def to_toml(experiment: Experiment) -> str:
     >>> from_toml(to_toml(Experiment(seed=3))).seed
     3
     """
-    return tomli_w.dumps(_without_none(to_plain(experiment)))
+    return plain_to_toml(to_plain(experiment))
+
+
+def plain_to_toml(plain: dict[str, Any]) -> str:
+    """An experiment as the header of a run holds it, as TOML; also one with parts that are not registered here."""
+    return tomli_w.dumps(_without_none(plain))
 
 
 def from_toml(text: str, source: str = "the TOML text") -> Experiment:

@@ -8,7 +8,7 @@ PIP := $(BIN)/pip --disable-pip-version-check -q install -c constraints.txt
 # Keep what Python compiles: the tests start some hundred interpreters.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo arena robustness communication audit-privacy test test-slow test-flower test-ray lint bench bench-rivals soak clean
+.PHONY: demo arena robustness communication audit-privacy test test-slow test-flower test-ray lint bench bench-rivals soak docs dist clean
 
 # What the demo needs and nothing else: no PyTorch, no Flower, none of the tools.
 $(DEMO_STAMP): pyproject.toml constraints.txt
@@ -84,5 +84,20 @@ bench-rivals: $(STAMP)
 soak: $(STAMP)
 	$(BIN)/python -m benchmarks.soak $(SOAK)
 
+# The site needs what MkDocs needs, and what the tutorials use, in versions that nobody else has to agree with.
+.venv-docs/.installed: pyproject.toml constraints.txt
+	test -x .venv-docs/bin/python || $(PYTHON) -m venv .venv-docs
+	.venv-docs/bin/pip --disable-pip-version-check -q install -c constraints.txt torch
+	.venv-docs/bin/pip --disable-pip-version-check -q install -c constraints.txt -e ".[docs]"
+	touch $@
+
+# Executes the tutorials and builds build/site. DOCS=--without-tutorials takes seconds, but without their pictures.
+docs: .venv-docs/.installed
+	.venv-docs/bin/python -m docsite $(DOCS)
+
+# Wheel and source archive in dist/, tried in fresh environments. DIST_PYTHONS="python3.12" chooses with which.
+dist:
+	PYTHON=$(PYTHON) DIST_PYTHONS="$(DIST_PYTHONS)" .ci/dist
+
 clean:
-	rm -rf .venv .venv-flower .venv-ray .venv-rivals runs build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage .coverage.*
+	rm -rf .venv .venv-docs .venv-flower .venv-ray .venv-rivals runs build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage .coverage.*

@@ -1,32 +1,17 @@
 """Everything public explains itself: a docstring of its own that names every argument, field and return value."""
 
-import importlib
 import inspect
 import re
+import sys
+from pathlib import Path
 
 import msgspec
 
-MODULES = [
-    *("asyncfed", "asyncfed.data", "asyncfed.delays", "asyncfed.errors", "asyncfed.presets", "asyncfed.problems"),
-    *("asyncfed.registry", "asyncfed.strategies", "asyncfed.testing"),
-    "asyncfed.theory.bounds",
-]
+sys.path.insert(0, str(Path(__file__).parent.parent))  # the site's builder lies beside the package, not in it
 
+from docsite.public_objects import public_objects
 
-def exported(name):
-    module = importlib.import_module(name)
-    names = getattr(module, "__all__", None)
-    if names is None:
-        names = [n for n, v in vars(module).items() if not n.startswith("_") and getattr(v, "__module__", "") == name]
-    return [(n, getattr(module, n)) for n in names]
-
-
-PUBLIC = {
-    f"{value.__module__}.{value.__qualname__}": value
-    for module in MODULES
-    for _, value in exported(module)
-    if (inspect.isclass(value) or inspect.isfunction(value)) and value.__module__.startswith("asyncfed")
-}
+PUBLIC = public_objects()
 
 
 MADE_BY_FUNCTIONS = {"asyncfed.api.finished_run.Run"}

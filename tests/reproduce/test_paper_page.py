@@ -16,7 +16,7 @@ from asyncfed.reproduce.paper_page import summary, summary_of
 
 ROOT = Path(__file__).parents[2]
 PAPER = (ROOT / "docs" / "paper.md").read_text()
-README = (ROOT / "README.md").read_text()
+READINGS = (ROOT / "docs" / "readings.md").read_text()
 
 
 def labels(panel):
@@ -247,9 +247,9 @@ def test_the_page_has_a_row_for_each_figure_of_the_paper(number):
     assert len(row_of(PAPER, f"{number} |").split(" | ")) == 4
 
 
-def test_the_readme_quotes_the_page():
-    section = README.split("## The paper, tested")[1].split("\n## ")[0]
+def test_the_page_of_readings_quotes_the_page():
+    section = READINGS.split("## The paper, tested")[1].split("\n## ")[0]
     rows = [line for line in section.splitlines() if line.startswith("|") and "**" in line]
     assert len(rows) >= 3
     for row in rows:
-        assert row in PAPER, f"README.md quotes a row that docs/paper.md does not have: {row}"
+        assert row in PAPER, f"docs/readings.md quotes a row that docs/paper.md does not have: {row}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 
 from asyncfed.cluster.connection import AUTO, Connection, load_ray
@@ -10,6 +9,7 @@ from asyncfed.core.errors import ConfigError
 from asyncfed.core.record import Config
 from asyncfed.live.engine_protocol import EngineControl
 from asyncfed.live.local.client_program import Slowdown
+from asyncfed.live.local.event_loop import run_to_end
 from asyncfed.live.local.local_engine import LocalEngine
 from asyncfed.live.session import LiveSession
 from asyncfed.problems.protocol import Problem
@@ -95,4 +95,4 @@ class RayEngine(Config, tag_field="kind", tag="ray"):
         with Connection(self.address) as connection:
             from asyncfed.cluster.live_run import run_with_actors  # which imports Ray
 
-            asyncio.run(run_with_actors(self, connection, session, problem, begin, control))
+            run_to_end(run_with_actors(self, connection, session, problem, begin, control))

@@ -125,7 +125,11 @@ def _locked(file: Path) -> Iterator[ProcessLock]:
 
 
 def _connect_for_writing(file: Path) -> sqlite3.Connection:
-    connection = sqlite3.connect(file, isolation_level=None)
+    """A connection that may pass from thread to thread: in a notebook a live run is done by another one.
+
+    Never two at once use it: who has handed it over waits until the other one is done.
+    """
+    connection = sqlite3.connect(file, isolation_level=None, check_same_thread=False)
     connection.execute("PRAGMA synchronous = NORMAL")
     return connection
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from math import isfinite
 
@@ -12,6 +11,7 @@ from asyncfed.live.engine_protocol import EngineControl
 from asyncfed.live.local.client_process import ClientProcess, Sharing
 from asyncfed.live.local.client_program import ClientSetup, Slowdown, client_log
 from asyncfed.live.local.connection import Connection
+from asyncfed.live.local.event_loop import run_to_end
 from asyncfed.live.local.server_loop import ServerLoop
 from asyncfed.live.local.shared_memory import SharedModels
 from asyncfed.live.session import LiveSession
@@ -79,7 +79,7 @@ class LocalEngine(Config, tag_field="kind", tag="local"):
         sharing = self._share_memory(session, problem.num_clients)
         clients = [ClientProcess(client, sharing) for client in range(problem.num_clients)]
         try:
-            asyncio.run(ServerLoop(self, session, clients, open_client, control).run(begin))
+            run_to_end(ServerLoop(self, session, clients, open_client, control).run(begin))
         finally:
             if sharing is not None:
                 sharing.models.close()

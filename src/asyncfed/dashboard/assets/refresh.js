@@ -1,0 +1,45 @@
+// Panels that are kept up to date: each asks anew when its run changed, not faster than it is answered, and after the
+// first time only while it can be seen.
+
+const LEAST_PAUSE = 400; // milliseconds between two questions of one panel
+
+export function keepFresh(host, load, failed) {
+  let isDirty = true, isBusy = false, isSeen = true, isClosed = false, timer = null;
+
+  async function refresh() {
+    timer = null;
+    if (isBusy || isClosed || !isDirty || !isSeen) return;
+    isDirty = false;
+    isBusy = true;
+    try {
+      await load();
+      if (!isClosed) failed(null);
+    } catch (error) {
+      if (!isClosed && error.name !== "AbortError") failed(error);
+    }
+    isBusy = false;
+    if (isDirty) plan(LEAST_PAUSE);
+  }
+
+  function plan(pause) {
+    timer ??= setTimeout(refresh, pause);
+  }
+
+  const watcher = new IntersectionObserver((entries) => {
+    isSeen = entries.at(-1).isIntersecting;
+    if (isSeen && isDirty) plan(0);
+  }, { rootMargin: "300px" });
+  refresh().then(() => isClosed || watcher.observe(host));
+
+  return {
+    changed() {
+      isDirty = true;
+      plan(LEAST_PAUSE);
+    },
+    close() {
+      isClosed = true;
+      clearTimeout(timer);
+      watcher.disconnect();
+    },
+  };
+}

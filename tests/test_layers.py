@@ -99,7 +99,8 @@ ROOMS = {
     },
     "dashboard": {
         *BOTTOM,
-        *("kernels", "strategies", "privacy", "store", "experiment", "runs", "analysis", "certificates", "report"),
+        *("kernels", "strategies", "privacy", "delays", "store", "experiment", "runs", "analysis", "certificates"),
+        "report",
     },
     "testing": {*BOTTOM, "rules", "uplinks", "problems", "delays", "strategies", "attacks"},
     "api": {

@@ -9,6 +9,7 @@ import numpy as np
 from asyncfed.dashboard.client_numbers import STATES, ClientNumbers, client_numbers
 from asyncfed.dashboard.plain_numbers import as_number
 from asyncfed.dashboard.run_view import RunView
+from asyncfed.dashboard.ticket_bytes import bytes_of_tickets
 
 MOST_CLIENTS = 1000
 """Clients in one answer."""
@@ -36,7 +37,7 @@ def matching_clients(view: RunView, clients: np.ndarray, find: str) -> np.ndarra
 
 def client_row(view: RunView, numbers: ClientNumbers, client: int) -> dict[str, Any]:
     """What a list says of one client. Its bytes are its tickets times what a ticket of the run takes on average."""
-    down, up = view.computed("ticket bytes", lambda: _bytes_of_tickets(view, numbers))
+    down, up = bytes_of_tickets(view)
     sent = numbers.tickets[client] * down
     replied = (numbers.merged + numbers.dropped + numbers.waiting)[client] * up
     return {
@@ -51,13 +52,3 @@ def client_row(view: RunView, numbers: ClientNumbers, client: int) -> dict[str, 
         "filtered": int(view.filtered[client]),
         "memory_lost": int((view.tickets["client"][view.memory_lost] == client).sum()),
     }
-
-
-def _bytes_of_tickets(view: RunView, numbers: ClientNumbers) -> tuple[float, float]:
-    """Bytes down of a ticket and up of an answer, on average over the rounds that are over."""
-    if not view.rounds:
-        return 0.0, 0.0
-    until = view.round_column("elapsed")[-1]
-    sent = int((view.tickets["sent"] <= until).sum())
-    answered = int(((view.tickets["ended"] <= until) & np.isfinite(view.tickets["duration"])).sum())
-    return view.round_column("bytes_down")[-1] / max(sent, 1), view.round_column("bytes_up")[-1] / max(answered, 1)

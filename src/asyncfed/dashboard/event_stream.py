@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from typing import Any
 
+from asyncfed.core.errors import JournalError
 from asyncfed.dashboard.access import Viewer
+from asyncfed.dashboard.alerts import Alerts
 from asyncfed.dashboard.client_numbers import client_numbers
 from asyncfed.dashboard.plain_numbers import as_number
 from asyncfed.dashboard.run_folder import NoSuchRunError
 from asyncfed.dashboard.run_view import RunView
 from asyncfed.dashboard.run_watch import RunWatch
+
+log = logging.getLogger("asyncfed.dashboard")
 
 LEAST_INTERVAL, MOST_INTERVAL = 0.5, 3.0
 """Seconds between two looks at the runs: with one reader, and with very many."""
@@ -32,10 +37,12 @@ class ChangeStream:
 
     Args:
         watch: the runs.
+        alerts: checked after each look.
     """
 
-    def __init__(self, watch: RunWatch) -> None:
+    def __init__(self, watch: RunWatch, alerts: Alerts) -> None:
         self.watch = watch
+        self.alerts = alerts
         self.readers = 0
         self._wakes: set[asyncio.Event] = set()
 
@@ -47,7 +54,11 @@ class ChangeStream:
     async def look_for_ever(self) -> None:
         """Look at the runs until cancelled."""
         while True:
-            await asyncio.to_thread(self.watch.look)
+            try:
+                await asyncio.to_thread(self.watch.look)
+                await asyncio.to_thread(self.alerts.check_if_due)
+            except Exception:  # a file that nobody foresaw must not end the looking at all others
+                log.exception("the runs could not be looked at; it is tried again")
             for wake in self._wakes:
                 wake.set()
             await asyncio.sleep(self.interval)
@@ -58,7 +69,7 @@ class ChangeStream:
         self._wakes.add(wake)
         self.readers += 1
         sent: dict[str, int] = {}
-        folder = self.watch.change
+        folder, alerts = self.watch.change, self.alerts.count
         yield "retry: 2000\n\n"
         try:
             while True:
@@ -70,6 +81,9 @@ class ChangeStream:
                 if self.watch.change != folder and not viewer.is_site:
                     folder = self.watch.change
                     yield _event("folder", {"change": folder})
+                for alert in self.alerts.since(alerts) if not viewer.is_site else ():
+                    yield _event("alert", alert)
+                alerts = self.alerts.count
                 wake.clear()
                 with suppress(TimeoutError):
                     async with asyncio.timeout(SILENCE_SECONDS):
@@ -83,7 +97,7 @@ class ChangeStream:
     def _message(self, name: str, viewer: Viewer) -> dict[str, Any] | None:
         try:
             view = self.watch.view(name)
-        except (NoSuchRunError, Exception):
+        except (NoSuchRunError, JournalError):
             return None
         return change_message(view, viewer.client)
 

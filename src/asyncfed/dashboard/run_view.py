@@ -54,6 +54,7 @@ class RunView:
         self.rounds: list[Row] = []
         self.evaluations: list[Row] = []
         self._measured: list[dict[str, Any]] = []
+        self._lasting: dict[str, Any] = {}
         self._num_clients = 0
         self._memory_texts: list[int] = []
         self._filtered: list[int] = []
@@ -92,13 +93,21 @@ class RunView:
             self.change += changed
         return changed
 
+    def once(self, what: str, compute: Callable[[], T]) -> T:
+        """What `compute` gives, computed once for as long as it is the same run."""
+        with self.lock:
+            if what not in self._lasting:
+                self._lasting[what] = compute()
+            found: T = self._lasting[what]
+            return found
+
     def computed(self, what: str, compute: Callable[[], T]) -> T:
         """What `compute` gives, computed once for as long as nothing is new."""
         with self.lock:
             found = self._computed.get(what)
             if found is None or found[0] != self.change:
                 found = self._computed[what] = (self.change, compute())
-            return found[1]  # type: ignore[no-any-return]
+            return found[1]
 
     def _search_texts(self, details: list[tuple[int, str]]) -> None:
         """Most texts are read by nobody; of these two kinds are counted."""
@@ -186,8 +195,9 @@ class RunView:
     def client_name(self, client: int) -> str:
         """What the client is called: its number, where it has no name."""
         names = self.header.get("client_names")
-        is_named = isinstance(names, list) and 0 <= client < len(names)
-        return str(names[client])[:LONGEST_NAME] if is_named else str(client)
+        if isinstance(names, list) and 0 <= client < len(names):
+            return str(names[client])[:LONGEST_NAME]
+        return str(client)
 
 
 def _metrics(text: str) -> dict[str, Any]:

@@ -136,4 +136,4 @@ class RunWatch:
         """Whether nobody writes a run any more that was being written: a killed process changes no file."""
         if card["state"] != "running":
             return False
-        return find_state(path, {"verdict": "interrupted"}, card["version"]).state != "running"
+        return find_state(path, {"verdict": "interrupted"}, card["schema_version"]).state != "running"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -19,11 +19,15 @@ from starlette.staticfiles import StaticFiles
 
 from asyncfed.core.errors import AsyncFedError
 from asyncfed.dashboard.access import Access
+from asyncfed.dashboard.action_routes import ActionRoutes
+from asyncfed.dashboard.alert_rules import DEFAULTS, Rule
+from asyncfed.dashboard.alerts import Alerts
 from asyncfed.dashboard.answers import ANSWERS, Compute
 from asyncfed.dashboard.client_page import NoSuchClientError
 from asyncfed.dashboard.compare import COMPARED_AXES, MOST_COMPARED, make_comparison
 from asyncfed.dashboard.event_stream import MOST_STREAMS, ChangeStream
 from asyncfed.dashboard.guard import Guard, JsonResponse, json_error, viewer_of
+from asyncfed.dashboard.jobs import Jobs
 from asyncfed.dashboard.kept_answers import KeptAnswers
 from asyncfed.dashboard.query import BadQueryError, Query
 from asyncfed.dashboard.run_folder import NoSuchRunError, RunFolder
@@ -39,13 +43,23 @@ class Dashboard:
     Args:
         folder: the folder of runs, or one run's file.
         access: who may see what.
+        rules: when an alert is raised.
+        tell: called with every alert; it must not block.
     """
 
-    def __init__(self, folder: Path, access: Access) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        access: Access,
+        rules: tuple[Rule, ...] = DEFAULTS,
+        tell: Callable[[dict[str, Any]], None] | None = None,
+    ) -> None:
         self.access = access
         self.watch = RunWatch(RunFolder(folder))
-        self.stream = ChangeStream(self.watch)
+        self.alerts = Alerts(self.watch, rules, tell)
+        self.stream = ChangeStream(self.watch, self.alerts)
         self.kept = KeptAnswers()
+        self.jobs = Jobs()
 
     def app(self) -> Starlette:
         """The application for a web server."""
@@ -53,7 +67,9 @@ class Dashboard:
             Route("/", self.page),
             Route("/api/runs", self.runs),
             *(Route(f"/api/runs/{{run}}{rest}", partial(self.answer, compute)) for rest, compute in ANSWERS.items()),
+            *ActionRoutes(self.watch, self.access, self.jobs).routes(),
             Route("/api/compare", self.compare),
+            Route("/api/alerts", self.alert_list),
             Route("/api/stream", self.events),
             Mount("/assets", StaticFiles(directory=ASSETS)),
         ]
@@ -75,6 +91,7 @@ class Dashboard:
             looking.cancel()
             with suppress(asyncio.CancelledError):
                 await looking
+            await self.jobs.close()
 
     async def page(self, request: Request) -> Response:
         """The only page; what it shows is in its script."""
@@ -120,6 +137,13 @@ class Dashboard:
 
         return JsonResponse(await run_in_threadpool(compute))
 
+    async def alert_list(self, request: Request) -> Response:
+        """`GET /api/alerts`. They are about all clients, so a site sees none."""
+        if viewer_of(request).is_site:
+            return JsonResponse({"rules": [], "fired": []})
+        rules = [{"rule": rule.kind, "limit": rule.limit, "text": rule.text} for rule in self.alerts.rules]
+        return JsonResponse({"rules": rules, "fired": list(reversed(self.alerts.fired))})
+
     async def events(self, request: Request) -> Response:
         """`GET /api/stream`."""
         viewer = viewer_of(request)
@@ -137,6 +161,7 @@ def _no_run(request: Request, error: Exception) -> Response:
 
 def _bad_request(status: int) -> Any:
     def answer(request: Request, error: Exception) -> Response:
-        return json_error(status, str(error)[:2000])
+        is_path_hidden = viewer_of(request).is_site
+        return json_error(status, "This cannot be shown." if is_path_hidden else str(error)[:2000])
 
     return answer

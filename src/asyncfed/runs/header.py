@@ -6,10 +6,16 @@ from pathlib import Path
 from typing import Any
 
 from asyncfed.core.errors import ConfigError, JournalError
-from asyncfed.core.record import to_plain
+from asyncfed.core.record import UNSET, to_plain
 from asyncfed.experiment import Experiment, differences, stored
-from asyncfed.problems.protocol import Problem
+from asyncfed.problems.protocol import Problem, as_scoring_problem
 from asyncfed.version import __version__
+
+MOST_NAMED = 100_000
+"""Of more clients a file holds no names: whoever follows the run reads its header again and again."""
+
+LONGEST_NAME = 200
+"""Characters of a client's name that are kept."""
 
 
 def new_header(
@@ -29,17 +35,34 @@ def new_header(
         own_delays: whether the clients' clock was given by the caller.
         live: what only a live run has to say.
     """
+    names = client_names(problem) if experiment.privacy is UNSET else None  # who takes part is nobody's business
     return {
         "asyncfed": __version__,
         "experiment": _written(experiment),
         "problem": problem.fingerprint(),
         "num_clients": problem.num_clients,
+        **({} if names is None else {"client_names": names}),
         "own_problem": own_problem,
         "own_delays": own_delays,
         **({} if live is None else {"live": live}),
         "verdict": "interrupted",
         "reason": "it was stopped before its end",
     }
+
+
+def client_names(problem: Problem) -> list[str] | None:
+    """What the clients are called, for those who watch the run; None if they are only numbered, or too many.
+
+    Names of any length are cut: a file can be read without them.
+    """
+    if problem.num_clients > MOST_NAMED:
+        return None
+    try:
+        names = [str(name)[:LONGEST_NAME] for name in as_scoring_problem(problem).client_names]
+    except ConfigError:  # it does not know single clients
+        return None
+    is_numbered = len(names) != problem.num_clients or names == [str(client) for client in range(len(names))]
+    return None if is_numbered else names
 
 
 def check_same_problem(header: dict[str, Any], problem: Problem, path: Path | str) -> None:

@@ -81,7 +81,8 @@ export class LaneCanvas {
     for (const [begin, end, code] of lane.segments) {
       if (end < view.from || begin > view.to) continue;
       const name = lane.codes[code], left = Math.max(-2, (begin - view.from) * scale);
-      const right = Math.min(this.width + 2, Math.max((end - view.from) * scale, left + 1));
+      const least = begin === end ? 3 : 1; // a moment, such as a refusal, is a mark
+      const right = Math.min(this.width + 2, Math.max((end - view.from) * scale, left + least));
       if (right <= reached && name === last) continue; // it would be drawn on the same pixels
       [reached, last] = [Math.ceil(right), name];
       const style = this.styles.parts[name], isWide = right - left >= WIDE;
@@ -109,10 +110,10 @@ export class LaneCanvas {
     const pen = this.context, left = Math.max(0, ((since ?? 0) - view.from) * scale);
     const right = Math.min(this.width, (view.now - view.from) * scale);
     if (right - left < 1) return;
-    pen.fillStyle = this.styles.parts.absent.patterned;
-    pen.globalAlpha = 0.55;
-    pen.fillRect(left, top + ROW / 2 - 4, right - left, 8);
-    pen.globalAlpha = 1;
+    if (state === "silent" || state === "never heard") { // the others are parts of the lane itself
+      pen.fillStyle = this.styles.parts.away.patterned;
+      pen.fillRect(left, top + ROW / 2 - 4, right - left, 8);
+    }
     const text = state === "never heard" ? "never heard" : `${state} since ${formatSeconds(since)}`;
     pen.font = "600 12px ui-sans-serif, system-ui, sans-serif";
     const wide = pen.measureText(text).width + 12;

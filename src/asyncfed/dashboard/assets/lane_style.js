@@ -14,7 +14,7 @@ export const LANE_PARTS = {
   cancelled: { text: "cancelled", colour: "lane-cancelled", pattern: "level" },
   refused: { text: "refused", colour: "lane-refused", pattern: "falling" },
   "set aside": { text: "set aside", colour: "lane-aside", pattern: "crossed" },
-  absent: { text: "not there", colour: "lane-aside", pattern: "falling" },
+  away: { text: "away or silent", colour: "lane-aside", pattern: "falling" },
 };
 
 const COLOURS = [...new Set(Object.values(LANE_PARTS).map((part) => part.colour)), "ink", "muted", "line", "surface", "hover"];

@@ -30,3 +30,20 @@ export function followChanges(runs, { change, folder, alert, connected }) {
     close();
   };
 }
+
+// A stream begins with how each run is now. Of a run that is over this says what the page has read already: no news.
+export function changeFilter(changed) {
+  let drawn = null, early = null;
+  const isNews = (message) => message.state === "running" || message.change !== drawn;
+  return {
+    told(message) {
+      if (drawn === null) early = message;
+      else if (isNews(message)) changed();
+    },
+    drawnAt(change) {
+      drawn ??= change;
+      if (early && isNews(early)) changed();
+      early = null;
+    },
+  };
+}

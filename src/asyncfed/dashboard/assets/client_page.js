@@ -2,7 +2,7 @@
 
 import { getJson, isSnapshot, postJson, runPath } from "./api.js";
 import { barChart } from "./bar_chart.js";
-import { followChanges } from "./change_stream.js";
+import { changeFilter, followChanges } from "./change_stream.js";
 import { seriesStyle } from "./colours.js";
 import { factRows } from "./assurance_panels.js";
 import { clientLabel, element, emptyState, panel, pill, replaceIfNew } from "./elements.js";
@@ -38,18 +38,17 @@ export function openClientPage(main, shell, id, client) {
     isShown = true;
   }, (error) => error && !isShown && shell.fail(error));
 
-  const changed = () => {
+  const news = changeFilter(() => {
     loop.changed();
     laneLoop.changed();
-  };
-  const unfollow = followChanges([id], {
-    change: changed, alert: (fired) => shell.alert(fired),
-    connected: (isConnected) => {
-      shell.connected(isConnected);
-      if (isConnected && isShown) changed();
-    },
   });
+  Promise.all([loop.first, laneLoop.first]).then(() => {
+    main.dataset.drawn = id;
+    news.drawnAt(-1); // this answer does not say which change it is of
+  });
+  const unfollow = followChanges([id], { change: news.told, alert: (fired) => shell.alert(fired), connected: shell.connected });
   return () => {
+    delete main.dataset.drawn;
     unfollow();
     loop.close();
     laneLoop.close();
@@ -92,7 +91,7 @@ function tilesOf(page) {
     ["Mean time", formatSeconds(page.mean_duration), "for a ticket"],
     ["Last heard", formatSeconds(page.last_heard), "on the run's clock"],
     ["Lost", formatCount(page.lost), page.refused ? `${formatCount(page.refused)} refused` : null],
-    ["Traffic", formatBytes(page.bytes_down + page.bytes_up), `${formatBytes(page.bytes_down)} down, ${formatBytes(page.bytes_up)} up`],
+    ["Traffic", formatBytes(page.bytes_down + page.bytes_up), `↓ ${formatBytes(page.bytes_down)}  ↑ ${formatBytes(page.bytes_up)}`],
     page.energy ? ["Energy", formatJoules(page.energy)] : null,
     page.memory_lost ? ["Memory lost", formatCount(page.memory_lost), "times"] : null,
   ].filter(Boolean);
@@ -169,7 +168,7 @@ function ticketsPanel() {
   const columns = [
     ["Ticket", (row) => formatCount(row.ticket)], ["Sent", (row) => formatSeconds(row.sent)],
     ["Took", (row) => formatSeconds(row.duration)], ["From version", (row) => formatCount(row.version)],
-    ["Staleness", (row) => formatCount(row.staleness)], ["Weight", (row) => formatNumber(row.weight, 3)],
+    ["Staleness", (row) => formatCount(row.staleness)], ["Weight", (row) => formatNumber(row.outcome === "merged" ? row.weight : null, 3)],
   ];
   return {
     section,

@@ -4,7 +4,7 @@ import { getJson, runPath } from "./api.js";
 import { clientLabel, element, emptyState, panel, pill, replaceIfNew, select } from "./elements.js";
 import { formatBytes, formatCount, formatJoules, formatSeconds, formatShare } from "./format.js";
 
-const PAGE = 20;
+const PAGE = matchMedia("(max-width: 860px)").matches ? 8 : 20;
 
 export const CLIENT_ORDERS = [
   ["silent", "Silent first"], ["slowest", "Slowest first"], ["merged", "Most merged first"],

@@ -35,7 +35,7 @@ export function curvesPanel(id) {
         draw();
       }));
     }
-    const groups = familiesOf(Object.keys(curves.metrics));
+    const groups = familiesOf(curves.metrics);
     const keys = JSON.stringify(groups);
     if (keys !== shownKeys) {
       shownKeys = keys;
@@ -78,8 +78,15 @@ export function curvesPanel(id) {
 }
 
 // Metrics that are measured in the same unit share a chart; each of the others has one of its own.
-function familiesOf(names) {
-  const groups = FAMILIES.map(([title, belongs]) => [title, names.filter(belongs)]).filter(([, found]) => found.length);
-  const taken = new Set(groups.flatMap(([, found]) => found));
-  return [...groups, ...names.filter((name) => !taken.has(name)).map((name) => [metricName(name), [name]])];
+// One that is the same as another in its chart is left out: only one of two lines in the same place could be seen.
+function familiesOf(metrics) {
+  const names = Object.keys(metrics);
+  const isNew = (name, place, found) => !found.slice(0, place).some((other) => isSame(metrics[name], metrics[other]));
+  const groups = FAMILIES.map(([title, belongs]) => [title, names.filter(belongs).filter(isNew)]).filter(([, found]) => found.length);
+  const rest = names.filter((name) => !FAMILIES.some(([, belongs]) => belongs(name)));
+  return [...groups, ...rest.map((name) => [metricName(name), [name]])];
+}
+
+function isSame(values, others) {
+  return values.every((value, place) => value === others[place]);
 }

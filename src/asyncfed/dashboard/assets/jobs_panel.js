@@ -11,13 +11,14 @@ export function jobsPanel(id) {
   const section = panel("Do more with this run");
   const strategies = element("select", { "aria-label": "Strategy" }, WHAT_IF_STRATEGIES.map((name) => element("option", { value: name, text: name })));
   const formats = element("select", { "aria-label": "Format" }, FORMATS.map(([value, text]) => element("option", { value, text })));
-  section.append(
+  section.classList.add("wide");
+  section.append(element("div", { class: "jobs" },
     jobRow("What if another strategy had run?", "Simulated on the durations that were recorded.", "Try it", strategies,
       () => postJson(runPath(id, "/what-if"), { strategy: strategies.value })),
     jobRow("Report", "One page with figures and tables, to keep or to send.", "Make report", null,
       () => postJson(runPath(id, "/report"), {})),
     jobRow("Export", "Rounds, evaluations and events as tables.", "Export", formats,
-      () => postJson(runPath(id, "/export"), { format: formats.value })));
+      () => postJson(runPath(id, "/export"), { format: formats.value }))));
   section.hidden = isSnapshot;
   return { section };
 }

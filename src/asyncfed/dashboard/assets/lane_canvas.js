@@ -5,7 +5,7 @@ import { formatSeconds } from "./format.js";
 import { laneStyles } from "./lane_style.js";
 
 export const ROW = 26, AXIS = 26;
-const BAR = 14, WIDE = 4;
+const BAR = 14, WIDE = 4, MERGE_ROOM = 6;
 
 export class LaneCanvas {
   constructor(canvas) {
@@ -60,7 +60,7 @@ export class LaneCanvas {
   drawAxis(view, scale) {
     const pen = this.context, { colours } = this.styles;
     pen.font = "12px ui-sans-serif, system-ui, sans-serif";
-    for (const value of timeTicks(view.from, view.to, Math.max(2, this.width / 120))) {
+    for (const value of timeTicks(view.from, view.to, Math.max(3, this.width / 120))) {
       const x = Math.round((value - view.from) * scale) + 0.5;
       pen.fillStyle = colours.line;
       pen.fillRect(x, AXIS - 5, 1, this.height);
@@ -128,13 +128,10 @@ export class LaneCanvas {
     const pen = this.context;
     pen.fillStyle = this.styles.colours.ink;
     for (const { index, lane } of rows) {
-      if (!lane?.merges) continue;
+      const shown = lane?.merges.filter((time) => time >= view.from && time <= view.to) ?? [];
+      if (shown.length > this.width / MERGE_ROOM) continue; // they would be a line
       const y = AXIS + index * ROW - view.top + (ROW + BAR) / 2 + 1;
-      for (const time of lane.merges) {
-        const x = (time - view.from) * scale;
-        if (x < 0 || x > this.width) continue;
-        pen.fillRect(Math.round(x) - 1, y, 2, 4);
-      }
+      for (const time of shown) pen.fillRect(Math.round((time - view.from) * scale) - 1, y, 2, 4);
     }
   }
 

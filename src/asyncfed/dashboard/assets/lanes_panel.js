@@ -112,7 +112,7 @@ export function lanesPanel(id, { only = null, height }) {
   }
 
   async function load() {
-    const width = Math.min(Math.max(paint.width, 200), 1600);
+    const width = Math.min(Math.max(canvas.parentElement.clientWidth, 200), 1600);
     try {
       await data.ask(firstRow(), lastRow(), view.question, order, width);
     } catch (error) {

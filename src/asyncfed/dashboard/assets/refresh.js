@@ -29,9 +29,10 @@ export function keepFresh(host, load, failed) {
     isSeen = entries.at(-1).isIntersecting;
     if (isSeen && isDirty) plan(0);
   }, { rootMargin: "300px" });
-  refresh().then(() => isClosed || watcher.observe(host));
+  const first = refresh().then(() => isClosed || watcher.observe(host));
 
   return {
+    first, // settled when it was drawn, or could not be, for the first time
     changed() {
       isDirty = true;
       plan(LEAST_PAUSE);

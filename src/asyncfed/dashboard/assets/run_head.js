@@ -24,7 +24,7 @@ export function runHead() {
         note ? element("dd", { class: "quiet", text: note }) : null)));
   }
 
-  return { section, show, isShown: () => summary !== null };
+  return { section, show, change: () => summary?.change ?? null };
 }
 
 function describeRun({ strategy_label, kind, seed, file, holder }) {
@@ -50,7 +50,7 @@ function tilesOf(summary) {
     summary.num_clients === null ? null : ["Clients", formatCount(summary.num_clients),
       summary.in_flight ? `${formatCount(summary.in_flight)} tickets out` : null],
     totals.bytes_down === null ? null : ["Traffic", formatBytes(totals.bytes_down + totals.bytes_up),
-      `${formatBytes(totals.bytes_down)} down, ${formatBytes(totals.bytes_up)} up`],
+      `↓ ${formatBytes(totals.bytes_down)}  ↑ ${formatBytes(totals.bytes_up)}`],
     totals.energy ? ["Energy", formatJoules(totals.energy)] : null,
     summary.memory_lost ? ["Client memory lost", formatCount(summary.memory_lost), "times; they began anew"] : null,
   ].filter(Boolean);

@@ -1,7 +1,7 @@
 // The page of one run: its head, what must not be missed, and panels that follow the run.
 
 import { getJson, runPath } from "./api.js";
-import { followChanges } from "./change_stream.js";
+import { changeFilter, followChanges } from "./change_stream.js";
 import { certificatePanel, privacyPanel } from "./assurance_panels.js";
 import { clientsPanel } from "./clients_panel.js";
 import { curvesPanel } from "./curves_panel.js";
@@ -23,34 +23,35 @@ export function openRunPage(main, shell, id) {
   const home = isSite ? [] : [["Runs", "#/"]];
   shell.setTrail(...home, [id]);
   const head = runHead(), band = warningBand(id);
-  const panels = [
-    curvesPanel(id), lanesPanel(id, { height: 16 }), stalenessPanel(id),
-    ...(isSite ? [] : [participationPanel(id), clientsPanel(id)]),
-    refusalsPanel(id), certificatePanel(), privacyPanel(),
-    ...(isSite ? [] : [jobsPanel(id), settingsPanel()]),
-  ];
-  const grid = element("div", { class: "grid" }, panels.map((each) => each.section));
-  main.append(head.section, band.section, grid);
+  const curves = curvesPanel(id), lanes = lanesPanel(id, { height: 16 });
+  const beside = [stalenessPanel(id), refusalsPanel(id)], assured = [certificatePanel(), privacyPanel()];
+  const ofAll = isSite ? [] : [participationPanel(id), clientsPanel(id)], actions = isSite ? [] : [jobsPanel(id), settingsPanel()];
+  const panels = [curves, lanes, ...beside, ...ofAll, ...assured, ...actions];
+  const sections = (list) => list.map((each) => each.section);
+  const left = isSite ? sections(beside) : element("div", { class: "stack" }, sections(beside));
+  main.append(head.section, band.section,
+    element("div", { class: "grid" }, sections([curves, lanes]), left, sections([...ofAll, ...assured, ...actions])));
 
   const loops = panels.filter((each) => each.load).map((each) => follow(each));
   const summaryLoop = keepFresh(head.section, async () => {
     const summary = await getJson(runPath(id));
     shell.setTrail(...home, [summary.name || summary.file]);
     for (const each of [head, band, ...panels]) each.show?.(summary);
-  }, (error) => error && (error.status === 404 || !head.isShown() ? shell.fail(error) : null));
+  }, (error) => error && (error.status === 404 || head.change() === null ? shell.fail(error) : null));
 
-  const changed = () => {
+  Promise.all([summaryLoop, ...loops].map((loop) => loop.first)).then(() => {
+    performance.mark("panels drawn");
+    main.dataset.drawn = id;
+    news.drawnAt(head.change());
+  });
+
+  const news = changeFilter(() => {
     summaryLoop.changed();
     for (const loop of loops) loop.changed();
-  };
-  const unfollow = followChanges([id], {
-    change: changed, alert: (fired) => shell.alert(fired),
-    connected: (isConnected) => {
-      shell.connected(isConnected);
-      if (isConnected && head.isShown()) changed();
-    },
   });
+  const unfollow = followChanges([id], { change: news.told, alert: (fired) => shell.alert(fired), connected: shell.connected });
   return () => {
+    delete main.dataset.drawn;
     unfollow();
     for (const loop of [summaryLoop, ...loops]) loop.close();
     for (const each of panels) each.close?.();

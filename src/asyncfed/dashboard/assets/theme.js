@@ -22,7 +22,7 @@ export function onThemeChange(listener) {
 function applyTheme(theme, button) {
   if (theme === "system") delete document.documentElement.dataset.theme;
   else document.documentElement.dataset.theme = theme;
-  button.textContent = NAMES[theme].replace("Theme: ", "");
+  button.dataset.choice = theme;
   button.setAttribute("aria-label", `${NAMES[theme]}. Change`);
   button.title = `${NAMES[theme]}. Change`;
   for (const listener of listeners) listener();

@@ -1,6 +1,8 @@
 // Questions to the server. A page that was saved has the answers in itself: `<script id="snapshot">` holds
 // {"made": seconds since 1970, "answers": {"/api/…": answer}}, by address with its query, or without one for any query.
 
+import { selectSaved } from "./saved_lists.js";
+
 const savedPage = document.getElementById("snapshot");
 const snapshot = savedPage ? JSON.parse(savedPage.textContent) : null;
 
@@ -31,7 +33,8 @@ export function runPath(id, rest = "", query = {}) {
 }
 
 function savedAnswer(path) {
-  const answer = snapshot.answers[path] ?? snapshot.answers[path.split("?")[0]];
+  const [address, query] = path.split("?");
+  const answer = snapshot.answers[path] ?? selectSaved(snapshot.answers, address, new URLSearchParams(query));
   if (answer === undefined) throw new ServerError(404, "This was not saved with the page.");
   return structuredClone(answer);
 }

@@ -27,7 +27,7 @@ export function openClientPage(main, shell, id, client) {
   let isShown = false;
 
   const laneLoop = follow(lanes);
-  const loop = keepFresh(head, async () => {
+  const loop = keepFresh(null, async () => {
     const page = await getJson(runPath(id, `/clients/${client}`));
     shell.setTrail(...above, [clientLabel(page)]);
     replaceIfNew(title, [page.name, page.state, page.since], () => titleLines(id, page, isSite));

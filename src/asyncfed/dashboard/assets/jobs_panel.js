@@ -4,7 +4,10 @@ import { getJson, isSnapshot, postJson, runPath } from "./api.js";
 import { element, panel } from "./elements.js";
 
 export const WHAT_IF_STRATEGIES = ["afl", "afl_mixing", "fedasync", "fedavg", "fedbuff", "ringmaster", "fedcompass", "sync"];
-const FORMATS = [["csv", "CSV"], ["parquet", "Parquet"]];
+const FORMATS = [
+  ["csv", "evaluations, CSV"], ["parquet", "evaluations, Parquet"], ["rounds.csv", "rounds, CSV"], ["events.csv", "events, CSV"],
+  ["events.parquet", "events, Parquet"], ["model", "the model, JSON"],
+];
 const PAUSE = 700;
 
 export function jobsPanel(id) {
@@ -17,7 +20,7 @@ export function jobsPanel(id) {
       () => postJson(runPath(id, "/what-if"), { strategy: strategies.value })),
     jobRow("Report", "One page with figures and tables, to keep or to send.", "Make report", null,
       () => postJson(runPath(id, "/report"), {})),
-    jobRow("Export", "Rounds, evaluations and events as tables.", "Export", formats,
+    jobRow("Export", "Tables for a spreadsheet or a notebook, or the model.", "Export", formats,
       () => postJson(runPath(id, "/export"), { format: formats.value }))));
   section.hidden = isSnapshot;
   return { section };

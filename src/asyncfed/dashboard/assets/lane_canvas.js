@@ -4,7 +4,8 @@ import { timeTicks } from "./axis_ticks.js";
 import { formatSeconds } from "./format.js";
 import { laneStyles } from "./lane_style.js";
 
-export const ROW = 26, AXIS = 26;
+export const ROW = 26;
+export const AXIS = 26;
 const BAR = 14, WIDE = 4, MERGE_ROOM = 6;
 
 export class LaneCanvas {

@@ -11,6 +11,7 @@ import { openRunsPage } from "./runs_page.js";
 import { startTheme } from "./theme.js";
 
 const main = document.getElementById("main"), trail = document.getElementById("trail");
+const attention = document.getElementById("attention");
 const linkState = document.getElementById("link-state");
 let closePage = () => {};
 
@@ -20,6 +21,10 @@ const shell = {
       address ? element("a", { href: address, text }) : element("span", { text, "aria-current": "page" })));
     const names = steps.map(([text]) => text).reverse();
     document.title = [...names, "AsyncFed"].join(" · ");
+  },
+  setAttention(text) {
+    attention.hidden = text === null;
+    attention.textContent = text ?? "";
   },
   connected(isConnected) {
     linkState.dataset.state = isConnected ? "live" : "lost";
@@ -67,6 +72,7 @@ async function start() {
     event.preventDefault(); // the part after # says which page is shown
     main.focus();
   });
+  attention.addEventListener("click", () => window.scrollTo({ top: 0 }));
   window.addEventListener("hashchange", route);
   await route();
 }

@@ -1,10 +1,10 @@
 // Panels that are kept up to date: each asks anew when its run changed, not faster than it is answered, and after the
-// first time only while it can be seen.
+// first time only while its host can be seen. Without a host it is kept up to date always: warnings are.
 
 const LEAST_PAUSE = 400; // milliseconds between two questions of one panel
 
 export function keepFresh(host, load, failed) {
-  let isDirty = true, isBusy = false, isSeen = true, isClosed = false, timer = null;
+  let isDirty = true, isBusy = false, isSeen = true, isClosed = false, timer = null, answered = 0;
 
   async function refresh() {
     timer = null;
@@ -18,24 +18,25 @@ export function keepFresh(host, load, failed) {
       if (!isClosed && error.name !== "AbortError") failed(error);
     }
     isBusy = false;
-    if (isDirty) plan(LEAST_PAUSE);
+    answered = performance.now();
+    if (isDirty) plan();
   }
 
-  function plan(pause) {
-    timer ??= setTimeout(refresh, pause);
+  function plan() {
+    timer ??= setTimeout(refresh, Math.max(0, answered + LEAST_PAUSE - performance.now()));
   }
 
   const watcher = new IntersectionObserver((entries) => {
     isSeen = entries.at(-1).isIntersecting;
-    if (isSeen && isDirty) plan(0);
+    if (isSeen && isDirty) plan();
   }, { rootMargin: "300px" });
-  const first = refresh().then(() => isClosed || watcher.observe(host));
+  const first = refresh().then(() => isClosed || !host || watcher.observe(host));
 
   return {
     first, // settled when it was drawn, or could not be, for the first time
     changed() {
       isDirty = true;
-      plan(LEAST_PAUSE);
+      plan();
     },
     close() {
       isClosed = true;

@@ -22,7 +22,7 @@ export function openRunPage(main, shell, id) {
   const isSite = Boolean(shell.site);
   const home = isSite ? [] : [["Runs", "#/"]];
   shell.setTrail(...home, [id]);
-  const head = runHead(), band = warningBand(id);
+  const head = runHead(), band = warningBand(id, shell.setAttention);
   const curves = curvesPanel(id), lanes = lanesPanel(id, { height: 16 });
   const beside = [stalenessPanel(id), refusalsPanel(id)], assured = [certificatePanel(), privacyPanel()];
   const ofAll = isSite ? [] : [participationPanel(id), clientsPanel(id)], actions = isSite ? [] : [jobsPanel(id), settingsPanel()];
@@ -33,7 +33,7 @@ export function openRunPage(main, shell, id) {
     element("div", { class: "grid" }, sections([curves, lanes]), left, sections([...ofAll, ...assured, ...actions])));
 
   const loops = panels.filter((each) => each.load).map((each) => follow(each));
-  const summaryLoop = keepFresh(head.section, async () => {
+  const summaryLoop = keepFresh(null, async () => {
     const summary = await getJson(runPath(id));
     shell.setTrail(...home, [summary.name || summary.file]);
     for (const each of [head, band, ...panels]) each.show?.(summary);
@@ -52,6 +52,7 @@ export function openRunPage(main, shell, id) {
   const unfollow = followChanges([id], { change: news.told, alert: (fired) => shell.alert(fired), connected: shell.connected });
   return () => {
     delete main.dataset.drawn;
+    shell.setAttention(null);
     unfollow();
     for (const loop of [summaryLoop, ...loops]) loop.close();
     for (const each of panels) each.close?.();

@@ -109,7 +109,7 @@ export function openRunsPage(main, shell) {
       } }));
   }
 
-  const fresh = keepFresh(list, async () => {
+  const fresh = keepFresh(null, async () => {
     answer = await getJson("/api/runs");
     draw();
   }, (error) => error && !answer && shell.fail(error));

@@ -1,4 +1,5 @@
-// What somebody who opens a run must not miss: a band over the whole page, alarms first.
+// What somebody who opens a run must not miss: a band over the whole page, alarms first. An alarm is in the bar at the
+// top as well, which stays when the page is scrolled.
 
 import { element, replaceIfNew } from "./elements.js";
 import { formatSeconds } from "./format.js";
@@ -7,7 +8,7 @@ const FIRST_SHOWN = 4;
 const ORDER = { alarm: 0, warning: 1, note: 2 };
 const TITLES = { alarm: "Needs attention", warning: "Look at this", note: "Note" };
 
-export function warningBand(id) {
+export function warningBand(id, setAttention) {
   const section = element("section", { class: "band", role: "alert", "aria-label": "Warnings", hidden: true });
   let isOpen = false, shown = null;
 
@@ -15,6 +16,7 @@ export function warningBand(id) {
     shown = summary;
     const warnings = [...summary.warnings].sort((one, other) => ORDER[one.level] - ORDER[other.level]);
     section.hidden = warnings.length === 0;
+    setAttention(warnings[0]?.level === "alarm" ? titleOf(warnings) : null);
     if (section.hidden) return;
     section.dataset.level = warnings[0].level;
     replaceIfNew(section, [warnings, isOpen], () => {

@@ -19,11 +19,11 @@ export function openClientPage(main, shell, id, client) {
   const above = [...(isSite ? [] : [["Runs", "#/"]]), [id, `#/run/${encodeURIComponent(id)}`]];
   shell.setTrail(...above, [`Client ${client}`]);
   const title = element("div", { class: "run-title" }), tiles = element("dl", { class: "tiles" });
-  const head = element("header", { class: "run-head" }, title, tiles);
+  const head = element("header", { class: "run-head" }, title);
   const lanes = lanesPanel(id, { only: { order: "number", first: isSite ? 0 : client, count: 1 }, height: 1 });
   const panels = [durationsPanel(), timePanel(), agePanel(), heldOutPanel(), faultsPanel(id), ticketsPanel()];
   const grid = element("div", { class: "grid" }, lanes.section, panels.map((each) => each.section));
-  main.append(head, grid);
+  main.append(head, tiles, grid);
   let isShown = false;
 
   const laneLoop = follow(lanes);

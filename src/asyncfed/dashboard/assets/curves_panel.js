@@ -88,5 +88,5 @@ function familiesOf(metrics) {
 }
 
 function isSame(values, others) {
-  return values.every((value, place) => value === others[place]);
+  return values.every((value, place) => value === others[place] || Math.abs(value - others[place]) <= 1e-6 * Math.abs(value));
 }

@@ -95,14 +95,15 @@ export class LaneCanvas {
 
   drawBins(lane, view, scale, top) {
     const pen = this.context, size = (lane.to - lane.from) / lane.bins.length, bottom = top + (ROW + BAR) / 2;
-    const wide = Math.max(1, size * scale + 0.3);
-    for (let place = 0; place < lane.bins.length; place += 1) {
-      const [code, share] = lane.bins[place];
-      const x = (lane.from + place * size - view.from) * scale;
-      if (x + wide < 0 || x > this.width || code === 0) continue;
-      const high = Math.max(2, BAR * share);
-      pen.fillStyle = this.styles.parts[lane.codes[code]].solid;
-      pen.fillRect(x, bottom - high, wide, high);
+    let place = 0;
+    while (place < lane.bins.length) {
+      const begin = place, [code, share] = lane.bins[begin];
+      do place += 1; while (place < lane.bins.length && lane.bins[place][0] === code && lane.bins[place][1] === share);
+      const left = (lane.from + begin * size - view.from) * scale, wide = Math.max(1, (place - begin) * size * scale);
+      if (left + wide < 0 || left > this.width || code === 0) continue;
+      const style = this.styles.parts[lane.codes[code]], high = Math.max(2, BAR * share);
+      pen.fillStyle = wide >= WIDE ? style.patterned : style.solid;
+      pen.fillRect(left, bottom - high, wide + 0.3, high); // a little wider, so that nothing shines through
     }
   }
 
@@ -128,9 +129,10 @@ export class LaneCanvas {
   drawMerges(view, rows, scale) {
     const pen = this.context;
     pen.fillStyle = this.styles.colours.ink;
-    for (const { index, lane } of rows) {
-      const shown = lane?.merges.filter((time) => time >= view.from && time <= view.to) ?? [];
-      if (shown.length > this.width / MERGE_ROOM) continue; // they would be a line
+    const times = rows.map(({ lane }) => lane?.merges.filter((time) => time >= view.from && time <= view.to) ?? []);
+    if (times.some((shown) => shown.length > this.width / MERGE_ROOM)) return; // they would be a line
+    for (const [place, shown] of times.entries()) {
+      const { index } = rows[place];
       const y = AXIS + index * ROW - view.top + (ROW + BAR) / 2 + 1;
       for (const time of shown) pen.fillRect(Math.round((time - view.from) * scale) - 1, y, 2, 4);
     }

@@ -6,7 +6,7 @@ import { progressBar } from "./run_row.js";
 
 export function runHead() {
   const title = element("div", { class: "run-title" }), tiles = element("dl", { class: "tiles" });
-  const section = element("header", { class: "run-head" }, title, tiles);
+  const section = element("header", { class: "run-head" }, title);
   let summary = null;
 
   function show(next) {
@@ -24,7 +24,7 @@ export function runHead() {
         note ? element("dd", { class: "quiet", text: note }) : null)));
   }
 
-  return { section, show, change: () => summary?.change ?? null };
+  return { section, tiles, show, change: () => summary?.change ?? null };
 }
 
 function describeRun({ strategy_label, kind, seed, file, holder }) {

@@ -29,7 +29,7 @@ export function openRunPage(main, shell, id) {
   const panels = [curves, lanes, ...beside, ...ofAll, ...assured, ...actions];
   const sections = (list) => list.map((each) => each.section);
   const left = isSite ? sections(beside) : element("div", { class: "stack" }, sections(beside));
-  main.append(head.section, band.section,
+  main.append(head.section, band.section, head.tiles,
     element("div", { class: "grid" }, sections([curves, lanes]), left, sections([...ofAll, ...assured, ...actions])));
 
   const loops = panels.filter((each) => each.load).map((each) => follow(each));

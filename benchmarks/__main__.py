@@ -14,6 +14,7 @@ from rich.table import Table
 
 from benchmarks import (
     codecs,
+    dashboard,
     kernel,
     large_live,
     limit,
@@ -50,6 +51,7 @@ QUICK: dict[str, dict[str, Any]] = {
     "robust": {"repeats": 3},
     "codecs": {"repeats": 3},
     "sparse": {"repeats": 2},
+    "dashboard": {"events": 100_000, "updates": 20_000, "repeats": 2},
     "table": {"repeats": 1},
 }
 
@@ -70,6 +72,7 @@ BENCHMARKS: dict[str, Callable[..., Outcome]] = {
     "robust": robust.measure,
     "codecs": codecs.measure,
     "sparse": sparse.measure,
+    "dashboard": dashboard.measure,
     "table": table.measure,
 }
 

@@ -21,6 +21,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))  # the benchmarks lie besi
 from benchmarks import __main__ as table
 from benchmarks import (
     codecs,
+    dashboard,
     kernel,
     large_live,
     limit,
@@ -178,6 +179,16 @@ def test_live():
     outcome = live.measure(clients=2, updates=50, repeats=1)
     assert_fills_the_table(outcome)
     assert all(rate > 0 for rates in outcome.numbers["updates_per_second"].values() for rate in rates)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="the system does not tell a process's time")
+def test_dashboard():
+    outcome = dashboard.measure(events=3_000, pages=3, updates=2_000, repeats=1)
+    assert_fills_the_table(outcome)
+    assert outcome.numbers["opening"]["events"] >= 3_000
+    assert all(rate > 0 for rates in outcome.numbers["rates"].values() for rate in rates)
+    assert len(outcome.numbers["dashboard_cores"]) == 1
 
 
 def test_the_profile_names_functions():

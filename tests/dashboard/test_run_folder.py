@@ -69,6 +69,7 @@ def test_a_run_that_becomes_a_link_is_no_longer_shown(folder, tmp_path):
         assert client.get("/api/runs/named.sqlite").status_code == 200
         (folder / "named.sqlite").unlink()
         (folder / "named.sqlite").symlink_to(tmp_path / "outside" / "secret.sqlite")
+        client.dashboard.watch.look()
         assert client.get("/api/runs/named.sqlite").status_code == 404
 
 

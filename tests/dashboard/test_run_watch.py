@@ -88,6 +88,26 @@ def test_numbers_that_would_fill_the_memory_are_refused(watch, folder, place):
         watch.view("forged.sqlite")
 
 
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {"experiment": {"strategy": {}, "budget": {"rounds": "many"}}},
+        {"experiment": {"strategy": {"kind": ["x"], "max_staleness": "a"}, "seed": float("nan"), "name": 7}},
+        {"experiment": {"strategy": {"rule": 3}, "budget": 5, "delays": {"download": 3}}},
+        {"privacy": {"epsilon": float("inf")}},
+        {"live": {"engine": 3, "absent": "x"}},
+        {"client_names": 5},
+    ],
+)
+def test_headers_that_make_no_sense_disturb_nobody(folder, entry):
+    write_header(folder / "named.sqlite", **entry)
+    with open_dashboard(folder) as client:
+        assert len(client.get("/api/runs").json()["runs"]) == 2
+        for rest in ("", "/curves", "/staleness", "/clients", "/lanes", "/clients/2", "/refusals"):
+            assert client.get(f"/api/runs/named.sqlite{rest}").status_code in (200, 422)
+        assert client.get("/api/runs/other~2Fplain~20run.sqlite").status_code == 200
+
+
 def test_a_run_that_is_replaced_is_read_anew(watch, folder):
     view = watch.view("named.sqlite")
     before = (view.header["experiment"]["strategy"]["kind"], view.tickets.num_events)

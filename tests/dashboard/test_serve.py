@@ -12,11 +12,10 @@ from pathlib import Path
 
 import httpx
 import pytest
-import uvicorn
 
 from asyncfed.core.errors import ConfigError
 from asyncfed.dashboard.access import Access
-from asyncfed.dashboard.serve import address_of, listen
+from asyncfed.dashboard.serve import DashboardServer, address_of, listen
 from asyncfed.dashboard.web_app import Dashboard
 
 from .conftest import TOKEN, small_run
@@ -29,7 +28,7 @@ PATIENCE = 60.0
 def serving(folder):
     listener = listen("127.0.0.1", 0)
     dashboard = Dashboard(folder, Access(token=TOKEN))
-    server = uvicorn.Server(uvicorn.Config(dashboard.app(), log_level="warning", timeout_graceful_shutdown=1))
+    server = DashboardServer(dashboard)
     thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
     thread.start()
     address = address_of(listener, TOKEN).split("?")[0].rstrip("/")
@@ -39,6 +38,7 @@ def serving(folder):
         yield client
     server.should_exit = True
     thread.join(20)
+    assert not thread.is_alive()
 
 
 def wait_until(condition, seconds=PATIENCE):

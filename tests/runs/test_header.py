@@ -4,6 +4,7 @@ import pytest
 
 import asyncfed as af
 from asyncfed.core.errors import ConfigError, JournalError
+from asyncfed.runs import header
 from asyncfed.runs.header import check_same_problem, new_header, same_experiment
 
 
@@ -40,3 +41,30 @@ def test_another_experiment_is_refused_but_not_another_name(small):
     assert same_experiment(header, small(name="renamed"), None).name == "renamed"
     with pytest.raises(JournalError, match="seed: 0 -> 5"):
         same_experiment(header, small(seed=5), None)
+
+
+class Named:
+    """A problem with clients of these names."""
+
+    def __init__(self, problem, names):
+        self._problem, self.client_names = problem, names
+        self.num_clients = len(names) or problem.num_clients
+
+    def __getattr__(self, name):
+        return getattr(self._problem, name)
+
+
+def test_names_of_clients_are_in_the_header_where_they_are_more_than_numbers(small, monkeypatch):
+    problem = small().problem()
+    assert "client_names" not in new_header(small(), problem)
+    assert "client_names" not in new_header(small(), Named(problem, ("0", "1", "2", "3")))
+    assert new_header(small(), Named(problem, ("a", "b" * 300)))["client_names"] == ["a", "b" * 200]
+    monkeypatch.setattr(header, "MOST_NAMED", 1)
+    assert "client_names" not in new_header(small(), Named(problem, ("a", "b")))
+
+
+def test_a_private_run_names_nobody(small):
+    experiment = small(strategy=af.strategies.FedBuff(concurrency=3, buffer_size=2))
+    private = af.replace(experiment, privacy=af.privacy.Local(epsilon=8.0))
+    assert "client_names" in new_header(experiment, Named(experiment.problem(), ("a", "b", "c", "d")))
+    assert "client_names" not in new_header(private, Named(private.problem(), ("a", "b", "c", "d")))

@@ -15,6 +15,7 @@ from asyncfed.dashboard.client_numbers import client_numbers
 from asyncfed.dashboard.run_folder import NoSuchRunError
 from asyncfed.dashboard.run_view import RunView
 from asyncfed.dashboard.run_watch import RunWatch
+from asyncfed.store.error_messages import explain_damage
 
 log = logging.getLogger("asyncfed.dashboard")
 
@@ -62,9 +63,10 @@ class Alerts:
         for name in running:
             try:
                 view = self._watch.view(name)
+                with explain_damage(view.path, "row"):
+                    self._check_run(view)
             except (JournalError, NoSuchRunError):
-                continue
-            self._check_run(view)
+                continue  # the list of runs says what is wrong with it
         self._met = {(kind, name) for kind, name in self._met if name in running}
         self._merges = {name: merges for name, merges in self._merges.items() if name in running}
 

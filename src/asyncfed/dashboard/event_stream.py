@@ -17,6 +17,7 @@ from asyncfed.dashboard.plain_numbers import as_number
 from asyncfed.dashboard.run_folder import NoSuchRunError
 from asyncfed.dashboard.run_view import RunView
 from asyncfed.dashboard.run_watch import RunWatch
+from asyncfed.store.error_messages import explain_damage
 
 log = logging.getLogger("asyncfed.dashboard")
 
@@ -45,6 +46,14 @@ class ChangeStream:
         self.alerts = alerts
         self.readers = 0
         self._wakes: set[asyncio.Event] = set()
+        self._is_closed = False
+        self._messages: dict[tuple[str, int | None], dict[str, Any]] = {}
+
+    def close(self) -> None:
+        """End all streams: nobody is told anything any more."""
+        self._is_closed = True
+        for wake in self._wakes:
+            wake.set()
 
     @property
     def interval(self) -> float:
@@ -55,10 +64,11 @@ class ChangeStream:
         """Look at the runs until cancelled."""
         while True:
             try:
-                await asyncio.to_thread(self.watch.look)
+                await asyncio.to_thread(self.watch.look_if_due)
                 await asyncio.to_thread(self.alerts.check_if_due)
             except Exception:  # a file that nobody foresaw must not end the looking at all others
                 log.exception("the runs could not be looked at; it is tried again")
+            self._messages.clear()
             for wake in self._wakes:
                 wake.set()
             await asyncio.sleep(self.interval)
@@ -72,9 +82,10 @@ class ChangeStream:
         folder, alerts = self.watch.change, self.alerts.count
         yield "retry: 2000\n\n"
         try:
-            while True:
+            while not self._is_closed:
                 for name in names:
-                    message = await asyncio.to_thread(self._message, name, viewer)
+                    message = self._messages.get((name, viewer.client))
+                    message = message or await asyncio.to_thread(self._message, name, viewer.client)
                     if message is not None and sent.get(name) != message["change"]:
                         sent[name] = message["change"]
                         yield _event("change", message)
@@ -94,12 +105,15 @@ class ChangeStream:
             self._wakes.discard(wake)
             self.readers -= 1
 
-    def _message(self, name: str, viewer: Viewer) -> dict[str, Any] | None:
+    def _message(self, name: str, client: int | None) -> dict[str, Any] | None:
+        """What is sent about a run after this look: the same to all who watch it."""
         try:
             view = self.watch.view(name)
+            with explain_damage(view.path, "row"):
+                message = self._messages[name, client] = change_message(view, client)
         except (NoSuchRunError, JournalError):
             return None
-        return change_message(view, viewer.client)
+        return message
 
 
 def change_message(view: RunView, client: int | None) -> dict[str, Any]:

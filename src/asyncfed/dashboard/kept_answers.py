@@ -11,6 +11,7 @@ from starlette.concurrency import run_in_threadpool
 
 from asyncfed.dashboard.guard import to_json
 from asyncfed.dashboard.run_view import RunView
+from asyncfed.store.error_messages import explain_damage
 
 MOST_BYTES = 64_000_000
 """Bytes of answers that are kept; the oldest go first."""
@@ -26,13 +27,13 @@ class KeptAnswers:
 
     async def get(self, question: Hashable, view: RunView, compute: Callable[[], Any]) -> bytes:
         """The answer as JSON: the kept one, if nothing is new in the run since."""
-        state = (id(view), view.change)
+        state = (view.serial, view.change)
         kept = self._kept.get(question)
         if kept is not None and kept[0] == state:
             return kept[1]
         running = self._running.get((question, state))
         if running is None:
-            running = asyncio.ensure_future(run_in_threadpool(_compute, compute))
+            running = asyncio.ensure_future(run_in_threadpool(_compute, view, compute))
             self._running[question, state] = running
             running.add_done_callback(lambda _: self._running.pop((question, state), None))
         body = await asyncio.shield(running)
@@ -48,5 +49,6 @@ class KeptAnswers:
             self._size -= len(oldest)
 
 
-def _compute(compute: Callable[[], Any]) -> bytes:
-    return to_json(compute())
+def _compute(view: RunView, compute: Callable[[], Any]) -> bytes:
+    with explain_damage(view.path, "row"):  # of values that contradict each other, which nobody looked for beforehand
+        return to_json(compute())

@@ -19,6 +19,19 @@ def as_list(values: np.ndarray) -> list[float | int | None]:
     return [float(f"{value:.7g}") if isfinite(value) else None for value in values.tolist()]
 
 
+def as_plain(value: Any) -> Any:
+    """Any JSON value, with null for numbers in it that are not finite.
+
+    >>> as_plain({"epsilon": float("inf"), "modes": ["tree", 2]})
+    {'epsilon': None, 'modes': ['tree', 2]}
+    """
+    if isinstance(value, dict):
+        return {str(name): as_plain(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [as_plain(part) for part in value]
+    return None if isinstance(value, float) and not isfinite(value) else value
+
+
 def as_number(value: Any) -> float | None:
     """A number, or None if it is none or not finite."""
     return float(value) if value is not None and isfinite(value) else None

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from asyncfed.dashboard.client_numbers import client_numbers
-from asyncfed.dashboard.plain_numbers import as_number
+from asyncfed.dashboard.plain_numbers import as_number, as_plain
 from asyncfed.dashboard.run_view import RunView
 from asyncfed.dashboard.warnings_of_run import find_warnings, left_out_clients
 from asyncfed.experiment import plain_to_toml
@@ -37,7 +37,7 @@ def make_summary(view: RunView) -> dict[str, Any]:
             "holder": view.state.holder,
             "strategy": str(experiment["strategy"].get("kind", "")),
             "strategy_label": strategy_label(experiment["strategy"]),
-            "seed": experiment.get("seed"),
+            "seed": as_plain(experiment.get("seed")),
             "num_clients": view.num_clients,
             "budget": budget_of(experiment),
             "progress": progress_share(experiment, reached, view.state.state),
@@ -52,7 +52,7 @@ def make_summary(view: RunView) -> dict[str, Any]:
             "warnings": find_warnings(view),
             "participation": _participation(view),
             "memory_lost": len(view.memory_lost),
-            "privacy": header.get("privacy"),
+            "privacy": as_plain(header.get("privacy")),
             "certificate": None,
             "toml": plain_to_toml(experiment),
         }

@@ -6,6 +6,7 @@ import json
 import threading
 import time
 from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -21,6 +22,9 @@ from asyncfed.store.journal_tail import JournalTail, Row
 from asyncfed.store.schema import EVALUATION_COLUMNS, ROUND_COLUMNS
 
 T = TypeVar("T")
+
+_serials = count()
+"""So that an answer kept about one view is never taken for one about another of the same run."""
 
 LONGEST_NAME = 200
 """Characters of a client's name that are shown."""
@@ -38,6 +42,7 @@ class RunView:
     """
 
     def __init__(self, name: str, path: Path) -> None:
+        self.serial = next(_serials)
         self.name = name
         self.path = path
         self.state = RunState("interrupted", None)

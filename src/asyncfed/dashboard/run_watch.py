@@ -20,6 +20,12 @@ MOST_VIEWS = 24
 FOLLOWED_SECONDS = 60.0
 """A run that nobody asked for in this time is no longer followed."""
 
+STALE_SECONDS = 10.0
+"""Longer than between two looks at a followed run: what was not looked at for so long is read before it is shown."""
+
+SCAN_SHARE, LONGEST_PAUSE = 20.0, 5.0
+"""A folder of thousands of runs is looked at so seldom that it takes a twentieth of the time, but every 5 s."""
+
 TICK_SECONDS = 2.0
 """A running live run is shown anew after this time even if nothing was written: who is silent depends on the clock."""
 
@@ -40,6 +46,8 @@ class RunWatch:
         self._views: OrderedDict[str, RunView] = OrderedDict()
         self._asked: dict[str, float] = {}
         self._read: dict[str, tuple[Signature, float]] = {}
+        self._looked_at: dict[str, float] = {}
+        self._next_scan = 0.0
         self._lock = threading.RLock()
 
     def cards(self) -> list[dict[str, Any]]:
@@ -60,6 +68,17 @@ class RunWatch:
             found = self._cards.get(name)
             return found if found is not None else make_card(name, path)
 
+    def followed(self, name: str) -> RunView | None:
+        """The run with its events, if it is being followed: then nothing has to be read. None otherwise."""
+        with self._lock:
+            view = self._views.get(name)
+            read = self._looked_at.get(name)
+            now = time.monotonic()
+            if view is None or read is None or now - read > STALE_SECONDS:
+                return None
+            self._asked[name] = now
+            return view
+
     def view(self, name: str) -> RunView:
         """The run with its events, as it was when last looked at; read now if nobody has asked for it before.
 
@@ -77,38 +96,53 @@ class RunWatch:
             while len(self._views) > MOST_VIEWS:
                 self._forget(next(iter(self._views)))
         with view.lock:
-            if name not in self._read or time.monotonic() - self._read[name][1] > FOLLOWED_SECONDS:
+            if time.monotonic() - self._looked_at.get(name, -STALE_SECONDS) >= STALE_SECONDS:
                 self._refresh(view)
         return view
 
-    def _refresh(self, view: RunView) -> bool:
-        """Read what is new, if anything was written."""
-        signature, now = file_signature(view.path), time.monotonic()
-        known, when = self._read.get(view.name, (None, 0.0))
-        is_live = view.kind != "simulated" if view.header else False
-        ticks = is_live and view.state.state == "running" and now - when >= TICK_SECONDS
-        if signature == known and not ticks and view.state.state != "running":
-            return False
-        try:
-            changed = view.refresh()
-        except JournalError:
-            self._forget(view.name)
-            raise
-        if ticks and not changed:
-            view.tick()
-        if changed or ticks or known is None:
-            self._read[view.name] = (signature, now)
-        return changed or ticks
+    def _refresh(self, view: RunView) -> None:
+        """Read what is new, if anything was written or may have ended."""
+        with view.lock:
+            signature, now = file_signature(view.path), time.monotonic()
+            known, when = self._read.get(view.name, (None, 0.0))
+            is_running = view.state.state == "running"
+            if signature != known or is_running:
+                try:
+                    changed = view.refresh()
+                except JournalError:
+                    self._forget(view.name)
+                    raise
+                if not changed and is_running and view.kind != "simulated" and now - when >= TICK_SECONDS:
+                    view.tick()
+                    changed = True
+                if changed or known is None:
+                    self._read[view.name] = (signature, now)
+            self._looked_at[view.name] = now
 
     def _forget(self, name: str) -> None:
         with self._lock:
-            self._views.pop(name, None)
-            self._read.pop(name, None)
+            for known in (self._views, self._read, self._looked_at, self._asked):
+                known.pop(name, None)
 
     def look(self) -> None:
         """Look at everything once: which runs there are, which have changed, what is new in those that are followed."""
+        begun = time.monotonic()
         with self._lock:
             self._look_at_folder()
+        ended = time.monotonic()
+        self._next_scan = ended + min(SCAN_SHARE * (ended - begun), LONGEST_PAUSE)
+        self.follow()
+
+    def look_if_due(self) -> None:
+        """Look at the runs that are followed, and at the folder, too, unless that took long a moment ago."""
+        if time.monotonic() >= self._next_scan:
+            self.look()
+        else:
+            self.follow()
+
+    def follow(self) -> None:
+        """Read what is new in the runs that somebody asked for lately."""
+        with self._lock:
             since = time.monotonic() - FOLLOWED_SECONDS
             followed = [view for name, view in self._views.items() if self._asked.get(name, 0.0) >= since]
         for view in followed:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import threading
 from collections.abc import Callable
 from contextlib import suppress
 
@@ -11,10 +12,11 @@ import uvicorn
 
 from asyncfed.core.errors import ConfigError
 from asyncfed.dashboard.web_app import Dashboard
+from asyncfed.kernels.event_columns import read_event_columns
 
 USUAL_PORT = 8050
 
-NICENESS = 5
+NICENESS = 10
 """The runs that are watched go first where the processor is short."""
 
 
@@ -47,17 +49,33 @@ def address_of(listener: socket.socket, token: str) -> str:
     return f"http://{shown}:{port}/?token={token}"
 
 
+class DashboardServer(uvicorn.Server):
+    """The web server of a dashboard; when it ends, the streams of changes end first, for they never would."""
+
+    def __init__(self, dashboard: Dashboard) -> None:
+        super().__init__(
+            uvicorn.Config(
+                dashboard.app(),
+                log_level="warning",
+                access_log=False,  # addresses hold tokens
+                server_header=False,
+                timeout_graceful_shutdown=5,
+                limit_concurrency=2000,
+            )
+        )
+        self._stream = dashboard.stream
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """End the streams, then everything else."""
+        self._stream.close()
+        await super().shutdown(sockets)
+
+
 def serve(dashboard: Dashboard, listener: socket.socket, started: Callable[[], None]) -> None:
     """Answer requests until Ctrl-C. `started` is called when the server is about to listen."""
     with suppress(OSError, AttributeError):
         os.nice(NICENESS)
-    config = uvicorn.Config(
-        dashboard.app(),
-        log_level="warning",
-        access_log=False,  # addresses hold tokens
-        server_header=False,
-        timeout_graceful_shutdown=1,
-        limit_concurrency=2000,
-    )
+    threading.Thread(target=read_event_columns, args=(b"", 0), daemon=True).start()  # load what is compiled
     started()
-    uvicorn.Server(config).run([listener])
+    with suppress(KeyboardInterrupt):
+        DashboardServer(dashboard).run([listener])

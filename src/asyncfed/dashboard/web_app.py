@@ -33,6 +33,7 @@ from asyncfed.dashboard.query import BadQueryError, Query
 from asyncfed.dashboard.run_folder import NoSuchRunError, RunFolder
 from asyncfed.dashboard.run_watch import RunWatch
 from asyncfed.dashboard.site_scope import card_for_site
+from asyncfed.store.error_messages import explain_damage
 
 ASSETS = Path(__file__).parent / "assets"
 
@@ -115,7 +116,9 @@ class Dashboard:
         client = request.path_params.get("client", -1)
         if viewer.client is not None and client not in (-1, viewer.client):
             return json_error(403, "This link is for another client.")
-        view = await run_in_threadpool(self.watch.view, name)
+        view = self.watch.followed(name)
+        if view is None:
+            view = await run_in_threadpool(self.watch.view, name)
         query = Query(request.query_params, client)
         question = (viewer, request.url.path, request.url.query)
         body = await self.kept.get(question, view, lambda: compute(view, viewer, query))
@@ -133,7 +136,9 @@ class Dashboard:
         axis, metric = query.choice("axis", COMPARED_AXES), query.text("metric") or "objective"
 
         def compute() -> dict[str, Any]:
-            return make_comparison([self.watch.view(name) for name in names], axis, metric)
+            views = [self.watch.view(name) for name in names]
+            with explain_damage(self.watch.folder.path, "row"):
+                return make_comparison(views, axis, metric)
 
         return JsonResponse(await run_in_threadpool(compute))
 

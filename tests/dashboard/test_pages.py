@@ -73,7 +73,8 @@ def test_modules_import_only_what_there_is():
     for name, text in known.items():
         for names, source in re.findall(r'import \{([^}]*)\} from "\./([\w.]+)"', text):
             for imported in filter(None, map(str.strip, names.split(","))):
-                assert re.search(rf"export (async )?(function|const|class) {imported}\b", known[source]), (name, imported)
+                exported = rf"export (async )?(function|const|class) {imported}\b"
+                assert re.search(exported, known[source]), f"{name} imports {imported}"
                 assert len(re.findall(rf"\b{imported}\b", text)) > 1, f"{name} does not use {imported}"
 
 

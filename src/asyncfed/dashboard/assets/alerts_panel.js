@@ -1,5 +1,6 @@
 // Alerts: the rules, and what they found. A new one is shown at once.
 
+import { runAddress } from "./addresses.js";
 import { getJson } from "./api.js";
 import { element } from "./elements.js";
 import { formatAgo } from "./format.js";
@@ -25,13 +26,15 @@ export function startAlerts(button, box) {
     const latest = [...fired].sort((one, other) => (other.time ?? 0) - (one.time ?? 0)).slice(0, MOST_SHOWN);
     const list = latest.map((alert) => element("li", {},
       element("span", { class: "alert-text", text: alert.text }),
-      element("span", { class: "quiet" }, alert.run ? element("a", { href: `#/run/${encodeURIComponent(alert.run)}`, text: alert.run }) : "",
+      element("span", { class: "quiet" }, alert.run ? element("a", { href: runAddress(alert.run), text: alert.run }) : "",
         ` ${formatAgo(alert.time)}`)));
     const described = rules.map((rule) => element("li", { class: "quiet", text: describeRule(rule) }));
     box.replaceChildren(
       element("h2", { text: "Alerts" }),
-      list.length ? element("ul", { class: "alert-list" }, list) : element("p", { class: "quiet", text: "Nothing to report." }),
-      described.length ? element("details", {}, element("summary", { text: `${described.length} rules` }), element("ul", {}, described)) : "");
+      list.length ? element("ul", { class: "alert-list" }, list)
+        : element("p", { class: "quiet", text: "Nothing to report." }),
+      described.length ? element("details", {}, element("summary", { text: `${described.length} rules` }),
+        element("ul", {}, described)) : "");
   }
 
   button.addEventListener("click", () => {
@@ -61,7 +64,8 @@ function describeRule(rule) {
 }
 
 function showNotice(alert) {
-  const notice = element("div", { class: "notice", role: "alert" }, element("b", { text: "Alert" }), element("span", { text: alert.text }),
+  const notice = element("div", { class: "notice", role: "alert" }, element("b", { text: "Alert" }),
+    element("span", { text: alert.text }),
     element("button", { type: "button", class: "plain", text: "Close", onclick: () => notice.remove() }));
   document.body.append(notice);
   setTimeout(() => notice.remove(), 12_000);

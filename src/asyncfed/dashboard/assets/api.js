@@ -1,5 +1,5 @@
 // Questions to the server. A page that was saved has the answers in itself: `<script id="snapshot">` holds
-// {"made": seconds since 1970, "answers": {"/api/…": answer}}, by address with its query, or without one for any query.
+// {"made": seconds since 1970, "answers": {"/api/…": answer}}, by address, with its query or, for any query, without.
 
 import { selectSaved } from "./saved_lists.js";
 

@@ -15,7 +15,8 @@ export function certificatePanel() {
       if (section.hidden) return;
       replaceIfNew(body, certificate, () => element("ul", { class: "checks" }, certificate.map((check) =>
         element("li", { "data-ok": check.ok === null ? "unknown" : check.ok },
-          element("b", { text: check.ok === null ? "Not known" : check.ok ? "Holds" : "Broken" }), element("span", { text: check.name }),
+          element("b", { text: check.ok === null ? "Not known" : check.ok ? "Holds" : "Broken" }),
+            element("span", { text: check.name }),
           element("span", { class: "quiet", text: check.text })))));
     },
   };
@@ -40,7 +41,8 @@ export function factRows(values, prefix = "") {
   return Object.entries(values).flatMap(([name, value]) => {
     const label = prefix + name.replaceAll("_", " ");
     if (value !== null && typeof value === "object" && !Array.isArray(value)) return factRows(value, `${label}, `);
-    const text = typeof value === "number" ? formatNumber(value) : Array.isArray(value) ? value.join(", ") : String(value ?? "–");
+    const text = typeof value === "number" ? formatNumber(value) : Array.isArray(value) ? value.join(", ")
+      : String(value ?? "–");
     return [element("div", {}, element("dt", { text: label }), element("dd", { text }))];
   });
 }

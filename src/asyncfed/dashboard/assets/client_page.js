@@ -1,5 +1,6 @@
 // The page of one client: what it did, how long it took, how stale it was, and what went wrong.
 
+import { runAddress } from "./addresses.js";
 import { getJson, isSnapshot, postJson, runPath } from "./api.js";
 import { barChart } from "./bar_chart.js";
 import { changeFilter, followChanges } from "./change_stream.js";
@@ -16,7 +17,7 @@ import { stalenessChart } from "./staleness_panel.js";
 
 export function openClientPage(main, shell, id, client) {
   const isSite = Boolean(shell.site);
-  const above = [...(isSite ? [] : [["Runs", "#/"]]), [id, `#/run/${encodeURIComponent(id)}`]];
+  const above = [...(isSite ? [] : [["Runs", "#/"]]), [id, runAddress(id)]];
   shell.setTrail(...above, [`Client ${client}`]);
   const title = element("div", { class: "run-title" }), tiles = element("dl", { class: "tiles" });
   const head = element("header", { class: "run-head" }, title);
@@ -33,7 +34,8 @@ export function openClientPage(main, shell, id, client) {
     replaceIfNew(title, [page.name, page.state, page.since], () => titleLines(id, page, isSite));
     const figures = tilesOf(page);
     replaceIfNew(tiles, figures, () => figures.map(([label, value, note]) => element("div", { class: "tile" },
-      element("dt", { text: label }), element("dd", { text: value }), note ? element("dd", { class: "quiet", text: note }) : null)));
+      element("dt", { text: label }), element("dd", { text: value }),
+        note ? element("dd", { class: "quiet", text: note }) : null)));
     for (const each of panels) each.show(page);
     isShown = true;
   }, (error) => error && !isShown && shell.fail(error));
@@ -46,7 +48,8 @@ export function openClientPage(main, shell, id, client) {
     main.dataset.drawn = id;
     news.drawnAt(-1); // this answer does not say which change it is of
   });
-  const unfollow = followChanges([id], { change: news.told, alert: (fired) => shell.alert(fired), connected: shell.connected });
+  const unfollow = followChanges([id], { change: news.told, alert: (fired) => shell.alert(fired),
+    connected: shell.connected });
   return () => {
     delete main.dataset.drawn;
     unfollow();
@@ -72,7 +75,8 @@ function siteLink(id, client) {
   async function make() {
     try {
       const { url } = await postJson(runPath(id, "/site-link"), { client });
-      const field = element("input", { type: "text", readonly: true, value: url, "aria-label": "Address for this site" });
+      const field = element("input", { type: "text", readonly: true, value: url,
+        "aria-label": "Address for this site" });
       box.replaceChildren(field);
       field.select();
     } catch (error) {
@@ -91,7 +95,8 @@ function tilesOf(page) {
     ["Mean time", formatSeconds(page.mean_duration), "for a ticket"],
     ["Last heard", formatSeconds(page.last_heard), "on the run's clock"],
     ["Lost", formatCount(page.lost), page.refused ? `${formatCount(page.refused)} refused` : null],
-    ["Traffic", formatBytes(page.bytes_down + page.bytes_up), `↓ ${formatBytes(page.bytes_down)}  ↑ ${formatBytes(page.bytes_up)}`],
+    ["Traffic", formatBytes(page.bytes_down + page.bytes_up),
+      `↓ ${formatBytes(page.bytes_down)}  ↑ ${formatBytes(page.bytes_up)}`],
     page.energy ? ["Energy", formatJoules(page.energy)] : null,
     page.memory_lost ? ["Memory lost", formatCount(page.memory_lost), "times"] : null,
   ].filter(Boolean);
@@ -109,7 +114,8 @@ function durationsPanel() {
       host.hidden = !counts.length;
       if (!counts.length) return;
       const bars = counts.map((count, place) => ({
-        label: `${formatSeconds(edges[place])} to ${formatSeconds(edges[place + 1])}`, short: formatSeconds(edges[place]), count,
+        label: `${formatSeconds(edges[place])} to ${formatSeconds(edges[place + 1])}`,
+        short: formatSeconds(edges[place]), count,
       }));
       draw({ bars, unit: "tickets", name: "Durations of its tickets" });
     },
@@ -156,7 +162,8 @@ function faultsPanel(id) {
   return {
     section,
     show: ({ faults }) => replaceIfNew(body, faults, () =>
-      (faults.length ? refusalList(id, faults) : element("p", { class: "good", text: "None. Every reply was accepted." }))),
+      (faults.length ? refusalList(id, faults)
+        : element("p", { class: "good", text: "None. Every reply was accepted." }))),
   };
 }
 
@@ -168,13 +175,15 @@ function ticketsPanel() {
   const columns = [
     ["Ticket", (row) => formatCount(row.ticket)], ["Sent", (row) => formatSeconds(row.sent)],
     ["Took", (row) => formatSeconds(row.duration)], ["From version", (row) => formatCount(row.version)],
-    ["Staleness", (row) => formatCount(row.staleness)], ["Weight", (row) => formatNumber(row.outcome === "merged" ? row.weight : null, 3)],
+    ["Staleness", (row) => formatCount(row.staleness)],
+    ["Weight", (row) => formatNumber(row.outcome === "merged" ? row.weight : null, 3)],
   ];
+  const names = ["Outcome", ...columns.map(([name]) => name), "Reason"];
   return {
     section,
     show({ tickets }) {
       replaceIfNew(body, tickets, () => (tickets.length ? element("table", { class: "client-table" },
-        element("thead", {}, element("tr", {}, ["Outcome", ...columns.map(([name]) => name), "Reason"].map((text) => element("th", { scope: "col", text })))),
+        element("thead", {}, element("tr", {}, names.map((text) => element("th", { scope: "col", text })))),
         element("tbody", {}, tickets.map((row) => element("tr", {},
           element("td", { class: "cell-name" }, pill(row.outcome)),
           columns.map(([name, format]) => element("td", { class: "figure", "data-label": name, text: format(row) })),

@@ -1,5 +1,6 @@
 // The clients in a table: found by name, in the order somebody looks for, a page at a time.
 
+import { clientAddress } from "./addresses.js";
 import { getJson, runPath } from "./api.js";
 import { clientLabel, element, emptyState, panel, pill, replaceIfNew, select } from "./elements.js";
 import { formatBytes, formatCount, formatJoules, formatSeconds, formatShare } from "./format.js";
@@ -44,10 +45,10 @@ export function clientsPanel(id) {
 
   function pagerOf(total) {
     const move = (step) => () => { first = Math.max(0, first + step); again(); };
-    const last = Math.min(first + PAGE, total);
+    const last = Math.min(first + PAGE, total), range = `${formatCount(first + 1)} to ${formatCount(last)}`;
     return total <= PAGE ? [] : [
       element("button", { type: "button", text: "Previous", disabled: first === 0, onclick: move(-PAGE) }),
-      element("span", { class: "quiet figure", text: `${formatCount(first + 1)} to ${formatCount(last)} of ${formatCount(total)}` }),
+      element("span", { class: "quiet figure", text: `${range} of ${formatCount(total)}` }),
       element("button", { type: "button", text: "Next", disabled: last >= total, onclick: move(PAGE) }),
     ];
   }
@@ -61,7 +62,8 @@ function clientTable(id, rows) {
   return element("table", { class: "client-table" },
     element("thead", {}, element("tr", {}, head.map((text) => element("th", { scope: "col", text })))),
     element("tbody", {}, rows.map((row) => element("tr", {},
-      element("td", { class: "cell-name" }, element("a", { href: `#/run/${encodeURIComponent(id)}/client/${row.client}`, text: clientLabel(row) })),
+      element("td", { class: "cell-name" }, element("a", { href: clientAddress(id, row.client),
+        text: clientLabel(row) })),
       element("td", { class: "cell-state" }, pill(row.state)),
       columns.map(([name, format]) => element("td", { class: "figure", "data-label": name, text: format(row) }))))));
 }

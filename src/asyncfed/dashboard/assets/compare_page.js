@@ -1,5 +1,6 @@
 // Several runs against rounds, time, bytes and energy at once.
 
+import { runAddress } from "./addresses.js";
 import { getJson, runPath } from "./api.js";
 import { followChanges } from "./change_stream.js";
 import { seriesStyle } from "./colours.js";
@@ -46,7 +47,7 @@ export function openComparePage(main, shell, ids) {
     replaceIfNew(key, [runs.map((run) => [run.label, run.y.at(-1)]), metric], () => {
       const list = legend(series);
       [...list.children].forEach((row, index) => {
-        const link = element("a", { href: `#/run/${encodeURIComponent(runs[index].id)}`, text: runs[index].label });
+        const link = element("a", { href: runAddress(runs[index].id), text: runs[index].label });
         row.lastChild.replaceWith(link, element("b", { class: "figure", text: formatNumber(runs[index].y.at(-1)) }));
       });
       return list;

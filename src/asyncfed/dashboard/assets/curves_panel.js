@@ -7,7 +7,8 @@ import { AXES, metricName } from "./format.js";
 import { legend, lineChart } from "./line_chart.js";
 
 const FAMILIES = [
-  ["Loss", (name) => name === "objective" || name === "pooled_loss" || /^(train_|validation_|test_|held_out_)?loss$/.test(name)],
+  ["Loss", (name) => name === "objective" || name === "pooled_loss"
+    || /^(train_|validation_|test_|held_out_)?loss$/.test(name)],
   ["Accuracy", (name) => name.endsWith("accuracy")],
 ];
 
@@ -47,12 +48,14 @@ export function curvesPanel(id) {
   function build(groups) {
     shows.clear();
     charts.replaceChildren();
-    if (!groups.length) charts.append(emptyState("Nothing was measured yet", "The first point comes with the first evaluation."));
+    if (!groups.length) charts.append(emptyState("Nothing was measured yet",
+      "The first point comes with the first evaluation."));
     for (const [title, names] of groups) {
       const host = element("figure", { class: "figure-box" }, element("figcaption", { text: title }));
       charts.append(host);
       const show = lineChart(host);
-      if (names.length > 1) host.append(legend(names.map((name, index) => ({ label: metricName(name), ...seriesStyle(index) }))));
+      const described = names.map((name, index) => ({ label: metricName(name), ...seriesStyle(index) }));
+      if (names.length > 1) host.append(legend(described));
       shows.set(title, show);
     }
   }
@@ -82,11 +85,13 @@ export function curvesPanel(id) {
 function familiesOf(metrics) {
   const names = Object.keys(metrics);
   const isNew = (name, place, found) => !found.slice(0, place).some((other) => isSame(metrics[name], metrics[other]));
-  const groups = FAMILIES.map(([title, belongs]) => [title, names.filter(belongs).filter(isNew)]).filter(([, found]) => found.length);
+  const groups = FAMILIES.map(([title, belongs]) => [title, names.filter(belongs).filter(isNew)])
+    .filter(([, found]) => found.length);
   const rest = names.filter((name) => !FAMILIES.some(([, belongs]) => belongs(name)));
   return [...groups, ...rest.map((name) => [metricName(name), [name]])];
 }
 
 function isSame(values, others) {
-  return values.every((value, place) => value === others[place] || Math.abs(value - others[place]) <= 1e-6 * Math.abs(value));
+  return values.every((value, place) => value === others[place]
+    || Math.abs(value - others[place]) <= 1e-6 * Math.abs(value));
 }

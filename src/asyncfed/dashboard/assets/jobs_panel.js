@@ -3,17 +3,20 @@
 import { getJson, isSnapshot, postJson, runPath } from "./api.js";
 import { element, panel } from "./elements.js";
 
-export const WHAT_IF_STRATEGIES = ["afl", "afl_mixing", "fedasync", "fedavg", "fedbuff", "ringmaster", "fedcompass", "sync"];
+export const WHAT_IF_STRATEGIES = ["afl", "afl_mixing", "fedasync", "fedavg", "fedbuff", "ringmaster", "fedcompass",
+  "sync"];
 const FORMATS = [
-  ["csv", "evaluations, CSV"], ["parquet", "evaluations, Parquet"], ["rounds.csv", "rounds, CSV"], ["events.csv", "events, CSV"],
-  ["events.parquet", "events, Parquet"], ["model", "the model, JSON"],
+  ["csv", "evaluations, CSV"], ["parquet", "evaluations, Parquet"], ["rounds.csv", "rounds, CSV"],
+  ["events.csv", "events, CSV"], ["events.parquet", "events, Parquet"], ["model", "the model, JSON"],
 ];
 const PAUSE = 700;
 
 export function jobsPanel(id) {
   const section = panel("Do more with this run");
-  const strategies = element("select", { "aria-label": "Strategy" }, WHAT_IF_STRATEGIES.map((name) => element("option", { value: name, text: name })));
-  const formats = element("select", { "aria-label": "Format" }, FORMATS.map(([value, text]) => element("option", { value, text })));
+  const strategies = element("select", { "aria-label": "Strategy" },
+    WHAT_IF_STRATEGIES.map((name) => element("option", { value: name, text: name })));
+  const formats = element("select", { "aria-label": "Format" },
+    FORMATS.map(([value, text]) => element("option", { value, text })));
   section.classList.add("wide");
   section.append(element("div", { class: "jobs" },
     jobRow("What if another strategy had run?", "Simulated on the durations that were recorded.", "Try it", strategies,
@@ -52,7 +55,8 @@ async function watch(job, outcome) {
     const { state, progress, result, error } = await getJson(`/api/jobs/${encodeURIComponent(job)}`);
     if (error) throw new Error(error);
     if (result?.url) {
-      outcome.replaceChildren(element("a", { href: result.url, target: "_blank", rel: "noopener", text: "Open the result" }));
+      outcome.replaceChildren(element("a", { href: result.url, target: "_blank", rel: "noopener",
+        text: "Open the result" }));
       return;
     }
     outcome.replaceChildren(progress ? `${state}, ${Math.round(100 * progress)} %` : state);

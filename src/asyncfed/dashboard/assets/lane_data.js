@@ -25,7 +25,7 @@ export class LaneData {
     this.blocks.clear();
   }
 
-  // Ask for the blocks of these rows in this window (null: the whole run), dropping a question that is not answered yet.
+  // Ask for the blocks of these rows in this window (null: the whole run); a question not answered yet is dropped.
   async ask(firstRow, lastRow, window, order, width) {
     this.waiting?.abort();
     const { signal } = this.waiting = new AbortController();

@@ -7,7 +7,9 @@ import { LANE_PARTS } from "./lane_style.js";
 
 const LEAST_DRAG = 6; // pixels; less is a click
 
-export function listenToLanes({ scroller, canvas, selection, tip, section, view, moved, redraw, openClient, rowOf, total, selected, selectRow }) {
+export function listenToLanes(lanes) {
+  const { scroller, canvas, selection, tip, section, view, moved } = lanes;
+  const { openClient, rowOf, total, selected, selectRow } = lanes;
   let drag = null;
 
   const place = (event) => {
@@ -15,6 +17,7 @@ export function listenToLanes({ scroller, canvas, selection, tip, section, view,
     return { x: event.clientX - box.left, y: event.clientY - box.top, width: box.width };
   };
   const rowAt = (y) => (y < AXIS ? -1 : Math.floor((y - AXIS + scroller.scrollTop) / ROW));
+  const span = (from, { x, width }) => [Math.max(0, Math.min(from, x)), Math.min(width, Math.max(from, x))];
   const timeAt = ({ x, width }) => view.range.from + (x / width) * (view.range.to - view.range.from);
 
   canvas.addEventListener("pointerdown", (event) => {
@@ -38,7 +41,7 @@ export function listenToLanes({ scroller, canvas, selection, tip, section, view,
       drag.last = at.x;
       moved();
     } else {
-      const [left, right] = [Math.max(0, Math.min(drag.x, at.x)), Math.min(at.width, Math.max(drag.x, at.x))];
+      const [left, right] = span(drag.x, at);
       selection.hidden = false;
       selection.style.transform = `translateX(${left}px)`;
       selection.style.width = `${right - left}px`;
@@ -48,7 +51,8 @@ export function listenToLanes({ scroller, canvas, selection, tip, section, view,
   canvas.addEventListener("pointerup", (event) => {
     if (!drag) return;
     const at = place(event), { isPan, moved: hasMoved } = drag;
-    const [from, to] = [timeAt({ x: Math.max(0, Math.min(drag.x, at.x)), width: at.width }), timeAt({ x: Math.min(at.width, Math.max(drag.x, at.x)), width: at.width })];
+    const [left, right] = span(drag.x, at), { width } = at;
+    const [from, to] = [timeAt({ x: left, width }), timeAt({ x: right, width })];
     drag = null;
     selection.hidden = true;
     if (!hasMoved) openClient(rowAt(at.y));
@@ -88,7 +92,8 @@ export function listenToLanes({ scroller, canvas, selection, tip, section, view,
 
   const keys = {
     ArrowDown: () => selectRow(selected() + 1), ArrowUp: () => selectRow(Math.max(0, selected() - 1)),
-    PageDown: () => selectRow(Math.min(total() - 1, selected() + 10)), PageUp: () => selectRow(Math.max(0, selected() - 10)),
+    PageDown: () => selectRow(Math.min(total() - 1, selected() + 10)),
+    PageUp: () => selectRow(Math.max(0, selected() - 10)),
     Home: () => selectRow(0), End: () => selectRow(total() - 1),
     ArrowLeft: () => view.pan(-0.2), ArrowRight: () => view.pan(0.2),
     "+": () => view.zoom(0.5), "=": () => view.zoom(0.5), "-": () => view.zoom(2), 0: () => view.showAll(),
@@ -112,8 +117,6 @@ export function listenToLanes({ scroller, canvas, selection, tip, section, view,
     const left = Math.min(event.clientX - box.left + 14, box.width - tip.offsetWidth - 8);
     tip.style.transform = `translate(${Math.max(8, left)}px, ${event.clientY - box.top + 18}px)`;
   }
-
-  redraw();
 }
 
 function tipLines({ lane, state }, time, reach) {
@@ -123,10 +126,13 @@ function tipLines({ lane, state }, time, reach) {
     const [begin, end, code, ticket] = part;
     const what = LANE_PARTS[lane.codes[code]].text, number = ticket >= 0 ? `, ticket ${ticket}` : "";
     lines.push(element("div", { text: `${what}${number}` }));
-    lines.push(element("div", { class: "quiet", text: begin === end ? `at ${formatSeconds(begin)}` : `${formatSeconds(begin)} to ${formatSeconds(end)}: ${formatSeconds(end - begin)}` }));
+    lines.push(element("div", { class: "quiet", text: begin === end ? `at ${formatSeconds(begin)}`
+      : `${formatSeconds(begin)} to ${formatSeconds(end)}: ${formatSeconds(end - begin)}` }));
   } else if (lane.bins) {
-    const [code, share] = lane.bins[Math.floor(((time - lane.from) / (lane.to - lane.from)) * lane.bins.length)] ?? [0, 0];
-    lines.push(element("div", { text: `${LANE_PARTS[lane.codes[code]].text}, ${Math.round(100 * share)} % of this moment` }));
+    const place = Math.floor(((time - lane.from) / (lane.to - lane.from)) * lane.bins.length);
+    const [code, share] = lane.bins[place] ?? [0, 0];
+    const what = LANE_PARTS[lane.codes[code]].text;
+    lines.push(element("div", { text: `${what}, ${Math.round(100 * share)} % of this moment` }));
     lines.push(element("div", { class: "quiet", text: `around ${formatSeconds(time)}; zoom in for single tickets` }));
   } else {
     lines.push(element("div", { class: "quiet", text: `idle at ${formatSeconds(time)}` }));

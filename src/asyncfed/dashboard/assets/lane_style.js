@@ -17,7 +17,8 @@ export const LANE_PARTS = {
   away: { text: "away or silent", colour: "lane-aside", pattern: "falling" },
 };
 
-const COLOURS = [...new Set(Object.values(LANE_PARTS).map((part) => part.colour)), "ink", "muted", "line", "surface", "hover"];
+const COLOURS = [...new Set(Object.values(LANE_PARTS).map((part) => part.colour)), "ink", "muted", "line", "surface",
+  "hover"];
 const SIZE = 8;
 
 // Fill styles for a canvas: by part, `solid` for slivers and `patterned` for what is wide enough to show it.

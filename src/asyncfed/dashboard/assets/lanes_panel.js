@@ -1,5 +1,6 @@
 // Swim lanes: what each client was doing when. Rows are drawn only where they are seen, however many there are.
 
+import { clientAddress } from "./addresses.js";
 import { CLIENT_ORDERS } from "./clients_panel.js";
 import { clientLabel, element, panel, select } from "./elements.js";
 import { formatCount, formatSeconds } from "./format.js";
@@ -11,6 +12,8 @@ import { LaneWindow } from "./lane_window.js";
 import { onThemeChange } from "./theme.js";
 
 const PAUSE = 80; // milliseconds without movement before the server is asked
+const KEYS_TEXT = "Lanes of the clients. Up and down choose a client, left and right move in time, plus and minus zoom, "
+  + "0 shows the whole run, Enter opens the client.";
 const QUIET_STATES = new Set(["working", "idle"]);
 
 // options: only (see LaneData), height in rows.
@@ -20,13 +23,15 @@ export function lanesPanel(id, { only = null, height }) {
   const names = element("div", { class: "lane-names", "aria-hidden": "true" });
   const canvas = element("canvas", { class: "lane-canvas" });
   const selection = element("div", { class: "lane-selection", hidden: true });
-  const stage = element("div", { class: "lane-stage" }, names, element("div", { class: "lane-area" }, canvas, selection));
+  const stage = element("div", { class: "lane-stage" }, names,
+    element("div", { class: "lane-area" }, canvas, selection));
   const spacer = element("div", { class: "lane-spacer" });
   const scroller = element("div", {
     class: "lane-scroller", tabindex: "0", role: "application",
-    "aria-label": "Lanes of the clients. Up and down choose a client, left and right move in time, plus and minus zoom, 0 shows the whole run, Enter opens the client.",
+    "aria-label": KEYS_TEXT,
   }, stage, spacer);
-  const tip = element("div", { class: "tip lane-tip", hidden: true }), spoken = element("p", { class: "spoken", role: "status" });
+  const tip = element("div", { class: "tip lane-tip", hidden: true }),
+    spoken = element("p", { class: "spoken", role: "status" });
   const status = element("span", { class: "quiet figure" });
   const data = new LaneData(id, only), view = new LaneWindow(), paint = new LaneCanvas(canvas);
   let order = "silent", selected = -1, frame = null, timer = null, isLoaded = false, isClosed = false;
@@ -41,7 +46,8 @@ export function lanesPanel(id, { only = null, height }) {
       scroller.scrollTop = 0;
       moved(0);
     }),
-    element("div", { class: "choice" }, button("◀", "Earlier", () => view.pan(-0.4)), button("−", "Zoom out", () => view.zoom(2)),
+    element("div", { class: "choice" }, button("◀", "Earlier", () => view.pan(-0.4)),
+      button("−", "Zoom out", () => view.zoom(2)),
       button("+", "Zoom in", () => view.zoom(0.5)), button("▶", "Later", () => view.pan(0.4))),
     element("div", { class: "choice" }, button("Whole run", "Show the whole run", () => view.showAll()),
       button("Latest", "Follow the latest tenth", () => view.showLatest())));
@@ -50,7 +56,8 @@ export function lanesPanel(id, { only = null, height }) {
   section.append(scroller, element("div", { class: "lane-foot" }, key, status), spoken, tip);
 
   const firstRow = () => Math.max(0, Math.floor(scroller.scrollTop / ROW));
-  const lastRow = () => Math.min(Math.max(data.total - 1, 0), Math.ceil((scroller.scrollTop + scroller.clientHeight) / ROW));
+  const lastRow = () => Math.min(Math.max(data.total - 1, 0),
+    Math.ceil((scroller.scrollTop + scroller.clientHeight) / ROW));
 
   function layOut() {
     const rows = Math.max(1, Math.min(height, data.total));
@@ -68,19 +75,25 @@ export function lanesPanel(id, { only = null, height }) {
     layOut();
     if (paint.width < 20) return;
     const rows = [];
-    for (let index = firstRow(); index <= lastRow(); index += 1) rows.push({ index, ...(data.row(index) ?? { lane: null, state: null }) });
+    for (let index = firstRow(); index <= lastRow(); index += 1) {
+      rows.push({ index, ...(data.row(index) ?? { lane: null, state: null }) });
+    }
     const { from, to } = view.range;
     paint.draw({ from, to, now: data.now, top: scroller.scrollTop, selected }, rows);
     drawNames(rows);
     drawKey(rows);
-    status.textContent = `${formatCount(data.total)} ${data.total === 1 ? "client" : "clients"}, ${formatSeconds(from)} to ${formatSeconds(to)}`;
+    const clients = `${formatCount(data.total)} ${data.total === 1 ? "client" : "clients"}`;
+    status.textContent = `${clients}, ${formatSeconds(from)} to ${formatSeconds(to)}`;
   }
 
   function drawNames(rows) {
     const made = rows.map(({ index, lane, state }) => {
-      const word = state && !QUIET_STATES.has(state.state) ? element("span", { class: "lane-state", "data-state": state.state, text: state.state }) : null;
+      const isQuiet = !state || QUIET_STATES.has(state.state);
+      const word = isQuiet ? null
+        : element("span", { class: "lane-state", "data-state": state.state, text: state.state });
       const name = element("div", { class: "lane-name", "data-state": state?.state, "data-client": lane?.client },
-        element("span", { class: "lane-label", text: lane ? clientLabel(lane) : "…", title: lane ? clientLabel(lane) : null }), word);
+        element("span", { class: "lane-label", text: lane ? clientLabel(lane) : "…",
+          title: lane ? clientLabel(lane) : null }), word);
       name.style.transform = `translateY(${AXIS + index * ROW - scroller.scrollTop}px)`;
       return name;
     });
@@ -134,18 +147,20 @@ export function lanesPanel(id, { only = null, height }) {
       const room = scroller.clientHeight - AXIS;
       if (top + ROW > scroller.scrollTop + room) scroller.scrollTop = top + ROW - room;
       const row = data.row(selected);
-      if (row) spoken.textContent = `${clientLabel(row.lane)}, ${row.state?.state ?? ""}, ${formatCount(row.state?.merged)} updates merged`;
+      const merged = `${formatCount(row?.state?.merged)} updates merged`;
+      if (row) spoken.textContent = `${clientLabel(row.lane)}, ${row.state?.state ?? ""}, ${merged}`;
     }
     redraw();
   }
 
   function openClient(index) {
     const row = data.row(index);
-    if (row && !only) location.hash = `#/run/${encodeURIComponent(id)}/client/${row.lane.client}`;
+    if (row && !only) location.hash = clientAddress(id, row.lane.client);
   }
 
   listenToLanes({
-    scroller, canvas, selection, tip, section, view, moved, redraw, openClient, rowOf: (index) => data.row(index), total: () => data.total,
+    scroller, canvas, selection, tip, section, view, moved, redraw, openClient, rowOf: (index) => data.row(index),
+      total: () => data.total,
     selected: () => selected, selectRow: chooseRow,
   });
   scroller.addEventListener("scroll", () => moved(), { passive: true });

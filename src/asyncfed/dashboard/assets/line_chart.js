@@ -100,7 +100,8 @@ function drawGrid(svg, { xs, low, high, toX, toY, width, height, isLog, xAxis })
   for (const value of yTicks) {
     const y = toY(value);
     svg.append(drawing("line", { class: "grid", x1: LEFT, x2: width - RIGHT, y1: y, y2: y }));
-    svg.append(drawing("text", { class: "tick", x: LEFT - 8, y: y + 4, "text-anchor": "end", text: formatNumber(value, 3) }));
+    svg.append(drawing("text", { class: "tick", x: LEFT - 8, y: y + 4, "text-anchor": "end",
+      text: formatNumber(value, 3) }));
   }
   const count = Math.max(2, Math.floor(width / 110));
   const ticks = xAxis.label === "time" ? timeTicks(xs[0], xs[1], count) : linearTicks(xs[0], xs[1], count);
@@ -109,7 +110,8 @@ function drawGrid(svg, { xs, low, high, toX, toY, width, height, isLog, xAxis })
     const x = toX(value);
     const anchor = x > width - 40 ? "end" : "middle";
     svg.append(drawing("line", { class: "mark", x1: x, x2: x, y1: height - BOTTOM, y2: height - BOTTOM + 4 }));
-    svg.append(drawing("text", { class: "tick", x, y: height - BOTTOM + 19, "text-anchor": anchor, text: xAxis.format(value) }));
+    svg.append(drawing("text", { class: "tick", x, y: height - BOTTOM + 19, "text-anchor": anchor,
+      text: xAxis.format(value) }));
   }
   svg.append(drawing("line", { class: "axis", x1: LEFT, x2: width - RIGHT, y1: height - BOTTOM, y2: height - BOTTOM }));
 }

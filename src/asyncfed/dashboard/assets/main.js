@@ -1,5 +1,6 @@
-// Which page an address shows: #/, #/run/ID, #/run/ID/client/NUMBER, #/compare/ID,ID.
+// Which page an address shows, and what all pages share.
 
+import { runAddress } from "./addresses.js";
 import { startAlerts } from "./alerts_panel.js";
 import { getJson, isSnapshot, snapshotTime } from "./api.js";
 import { openClientPage } from "./client_page.js";
@@ -29,10 +30,12 @@ const shell = {
   connected(isConnected) {
     linkState.dataset.state = isConnected ? "live" : "lost";
     linkState.textContent = isConnected ? "Live" : "Reconnecting";
-    linkState.title = isConnected ? "The page follows the runs." : "The server does not answer. Is `asyncfed dashboard` still running?";
+    linkState.title = isConnected ? "The page follows the runs."
+      : "The server does not answer. Is `asyncfed dashboard` still running?";
   },
   fail(error) {
-    const advice = error.status === 401 ? "Open the address that the terminal shows." : "Go back to the list of runs, or reload the page.";
+    const advice = error.status === 401 ? "Open the address that the terminal shows."
+      : "Go back to the list of runs, or reload the page.";
     main.replaceChildren(emptyState(error.message, advice));
   },
   alert: () => {},
@@ -63,7 +66,7 @@ async function start() {
   const { site } = await getJson("/api/runs").catch(() => ({ site: null }));
   shell.site = site;
   document.body.dataset.view = site ? "site" : "operator";
-  const home = site ? `#/run/${encodeURIComponent(site.run)}` : "#/";
+  const home = site ? runAddress(site.run) : "#/";
   document.querySelector(".brand").href = home;
   if (site && !location.hash.startsWith("#/run/")) history.replaceState(null, "", home);
   if (!site) shell.alert = startAlerts(document.getElementById("alerts-button"), document.getElementById("alerts"));

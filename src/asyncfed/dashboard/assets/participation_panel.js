@@ -1,5 +1,6 @@
 // Whose updates made the model: each client's share of merges and of weight, the most and the least.
 
+import { clientAddress } from "./addresses.js";
 import { getJson, runPath } from "./api.js";
 import { clientLabel, element, emptyState, panel, replaceIfNew } from "./elements.js";
 import { formatCount, formatNumber, formatShare } from "./format.js";
@@ -34,10 +35,13 @@ export function participationPanel(id) {
     const between = top.total - most.length - least.length;
     const shares = [...most, ...least].map((row) => [row.client, row.name, row.merge_share, row.weight_share]);
     replaceIfNew(body, [shares, between], () => {
-      if (!most.some((row) => row.merged)) return emptyState("Nothing was merged yet", "Shares begin with the first merged update.");
-      const largest = Math.max(1 / top.total, ...[...most, ...least].flatMap((row) => [row.merge_share, row.weight_share]));
+      if (!most.some((row) => row.merged)) return emptyState("Nothing was merged yet",
+        "Shares begin with the first merged update.");
+      const values = [...most, ...least].flatMap((row) => [row.merge_share, row.weight_share]);
+      const largest = Math.max(1 / top.total, ...values);
       const rows = (list) => list.map((row) => shareRow(id, row, largest, 1 / top.total));
-      const gap = between ? [element("p", { class: "quiet gap", text: `${formatCount(between)} clients in between` })] : [];
+      const gap = between ? [element("p", { class: "quiet gap", text: `${formatCount(between)} clients in between` })]
+        : [];
       return [...rows(most), ...gap, ...rows(least)];
     });
   }
@@ -54,7 +58,8 @@ function shareRow(id, row, largest, even) {
   const mark = element("span", { class: "even-mark" });
   mark.style.left = `${(100 * even) / largest}%`;
   const text = `${formatShare(row.merge_share)} of updates, ${formatShare(row.weight_share)} of weight`;
-  return element("a", { class: "share-row", href: `#/run/${encodeURIComponent(id)}/client/${row.client}`, title: text, "data-none": row.merged === 0 },
+  return element("a", { class: "share-row", href: clientAddress(id, row.client), title: text,
+    "data-none": row.merged === 0 },
     element("span", { class: "share-name", text: clientLabel(row) }),
     element("span", { class: "share-bars" }, bar("merges", row.merge_share), bar("weight", row.weight_share), mark),
     element("span", { class: "figure", text: row.merged === 0 ? "none" : formatShare(row.merge_share) }));

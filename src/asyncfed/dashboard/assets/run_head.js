@@ -39,7 +39,8 @@ function tilesOf(summary) {
   const accuracy = ["test_accuracy", "validation_accuracy", "accuracy"].find((name) => name in metrics);
   const limit = (value, format) => (value ? `of ${format(value)}` : null);
   const clock = summary.clock === "virtual" ? "simulated" : "on the clock";
-  const lostParts = [[totals.lost, "lost"], [totals.dropped, "dropped"], [totals.cancelled, "cancelled"], [totals.refused, "refused"]]
+  const lostParts = [[totals.lost, "lost"], [totals.dropped, "dropped"], [totals.cancelled, "cancelled"],
+    [totals.refused, "refused"]]
     .filter(([count]) => count).map(([count, word]) => `${formatCount(count)} ${word}`);
   return [
     main ? [main === "objective" ? "Loss" : metricName(main), formatNumber(metrics[main])] : null,

@@ -25,7 +25,8 @@ export function openRunPage(main, shell, id) {
   const head = runHead(), band = warningBand(id, shell.setAttention);
   const curves = curvesPanel(id), lanes = lanesPanel(id, { height: 16 });
   const beside = [stalenessPanel(id), refusalsPanel(id)], assured = [certificatePanel(), privacyPanel()];
-  const ofAll = isSite ? [] : [participationPanel(id), clientsPanel(id)], actions = isSite ? [] : [jobsPanel(id), settingsPanel()];
+  const ofAll = isSite ? [] : [participationPanel(id), clientsPanel(id)],
+    actions = isSite ? [] : [jobsPanel(id), settingsPanel()];
   const panels = [curves, lanes, ...beside, ...ofAll, ...assured, ...actions];
   const sections = (list) => list.map((each) => each.section);
   const left = isSite ? sections(beside) : element("div", { class: "stack" }, sections(beside));
@@ -49,7 +50,8 @@ export function openRunPage(main, shell, id) {
     summaryLoop.changed();
     for (const loop of loops) loop.changed();
   });
-  const unfollow = followChanges([id], { change: news.told, alert: (fired) => shell.alert(fired), connected: shell.connected });
+  const unfollow = followChanges([id], { change: news.told, alert: (fired) => shell.alert(fired),
+    connected: shell.connected });
   return () => {
     delete main.dataset.drawn;
     shell.setAttention(null);

@@ -1,18 +1,21 @@
 // One run in the list of runs.
 
+import { runAddress } from "./addresses.js";
 import { element, pill } from "./elements.js";
 import { formatAgo, formatClock, formatCount, formatNumber, formatShare, UNKNOWN } from "./format.js";
 import { sparkline } from "./sparkline.js";
 
 export function runRow(run, isTicked, tick) {
-  const address = `#/run/${encodeURIComponent(run.id)}`;
+  const address = runAddress(run.id);
   const isReadable = run.state !== "unreadable";
   const box = element("input", {
-    type: "checkbox", checked: isTicked, disabled: !isReadable || !tick, "aria-label": `Compare ${run.name}, ${run.file}`,
+    type: "checkbox", checked: isTicked, disabled: !isReadable || !tick,
+      "aria-label": `Compare ${run.name}, ${run.file}`,
     onchange: () => tick(run.id, box.checked),
   });
   const age = element("span", { text: formatAgo(run.changed), title: formatClock(run.changed) });
-  const name = isReadable ? element("a", { href: address, text: run.name || run.file }) : element("span", { text: run.name });
+  const name = isReadable ? element("a", { href: address, text: run.name || run.file })
+    : element("span", { text: run.name });
   const path = run.id.replace(/~([0-9A-F]{2})/g, (_, code) => String.fromCharCode(parseInt(code, 16)));
   const row = element("tr", { "data-id": run.id, "data-state": run.state },
     cell("tick", "", box),
@@ -36,7 +39,8 @@ export function progressBar(share) {
     class: "progress", role: "progressbar", "aria-label": "Progress", "aria-valuenow": Math.round(100 * share),
     "aria-valuemin": 0, "aria-valuemax": 100,
   }, filled);
-  return element("span", { class: "progress-box" }, bar, element("span", { class: "figure", text: formatShare(Math.floor(100 * share) / 100) }));
+  return element("span", { class: "progress-box" }, bar, element("span",
+    { class: "figure", text: formatShare(Math.floor(100 * share) / 100) }));
 }
 
 function cell(kind, label, ...children) {
@@ -49,10 +53,12 @@ function reasonLine(run) {
 }
 
 function warningMark(run) {
-  return run.warnings ? element("span", { class: "warning-mark", text: `${run.warnings} ${run.warnings === 1 ? "warning" : "warnings"}` }) : null;
+  return run.warnings ? element("span", { class: "warning-mark",
+    text: `${run.warnings} ${run.warnings === 1 ? "warning" : "warnings"}` }) : null;
 }
 
 function kindNote(run) {
   const who = run.holder?.pid ? `, process ${run.holder.pid}` : "";
-  return run.kind ? element("span", { class: "quiet", text: `${run.kind}${who}`, title: run.holder?.command || null }) : null;
+  return run.kind ? element("span", { class: "quiet", text: `${run.kind}${who}`, title: run.holder?.command || null })
+    : null;
 }

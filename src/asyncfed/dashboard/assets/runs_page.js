@@ -1,5 +1,6 @@
 // All runs of the folder: what they are doing, how far they are, and which are to be compared.
 
+import { compareAddress } from "./addresses.js";
 import { getJson, isSnapshot } from "./api.js";
 import { followChanges } from "./change_stream.js";
 import { choice, element, emptyState, replaceIfNew, select } from "./elements.js";
@@ -33,10 +34,12 @@ export function openRunsPage(main, shell) {
   }
 
   function drawFilters() {
-    const counts = Object.fromEntries(STATES.map((state) => [state, answer.runs.filter((run) => run.state === state).length]));
+    const counts = Object.fromEntries(STATES.map((state) => [state,
+      answer.runs.filter((run) => run.state === state).length]));
     const present = STATES.filter((state) => counts[state]);
     replaceIfNew(chips, [counts, filter.state], () => choice("State",
-      [["", `All ${answer.runs.length}`], ...present.map((state) => [state, `${state} ${counts[state]}`])], filter.state,
+      [["", `All ${answer.runs.length}`], ...present.map((state) => [state, `${state} ${counts[state]}`])],
+        filter.state,
       (state) => { filter.state = state; draw(); }));
     const names = [...new Set(answer.runs.map((run) => run.strategy).filter(Boolean))].sort();
     replaceIfNew(strategies, names, () => names.length < 2 ? element("span") : select("Strategy",
@@ -64,7 +67,8 @@ export function openRunsPage(main, shell) {
     let table = list.querySelector("table");
     if (!table) {
       const names = COLUMNS.map((text) => element("th", { scope: "col", text, "aria-label": text || "Compare" }));
-      table = element("table", { class: "runs-table" }, element("thead", {}, element("tr", {}, names)), element("tbody"));
+      table = element("table", { class: "runs-table" }, element("thead", {}, element("tr", {}, names)),
+        element("tbody"));
       list.replaceChildren(table);
     }
     const body = table.tBodies[0], known = new Map([...body.rows].map((row) => [row.dataset.id, row]));
@@ -104,8 +108,9 @@ export function openRunsPage(main, shell) {
         for (const box of list.querySelectorAll("input:checked")) box.checked = false;
         drawCompareBar();
       } }),
-      element("button", { type: "button", class: "main-action", text: "Compare", disabled: ids.length < 2, onclick: () => {
-        location.hash = `#/compare/${ids.map(encodeURIComponent).join(",")}`;
+      element("button", { type: "button", class: "main-action", text: "Compare", disabled: ids.length < 2,
+        onclick: () => {
+        location.hash = compareAddress(ids);
       } }));
   }
 

@@ -16,6 +16,7 @@ export function selectSaved(answers, address, query) {
   const key = KEYS[query.get("order")], find = (query.get("find") ?? "").toLowerCase();
   const known = new Map(answers[`${list[1]}/clients`].clients.map((row) => [row.client, row]));
   const found = answer.clients.filter((row) => row.name.toLowerCase().includes(find) && known.has(row.client));
-  if (key) found.sort((one, other) => key(known.get(one.client)) - key(known.get(other.client)) || one.client - other.client);
+  if (key) found.sort((one, other) => key(known.get(one.client)) - key(known.get(other.client))
+    || one.client - other.client);
   return { ...answer, total: found.length, clients: found.slice(first, first + count) };
 }

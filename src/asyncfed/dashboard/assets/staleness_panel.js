@@ -26,7 +26,8 @@ export function stalenessChart(body) {
     line.textContent = `Mean ${formatNumber(mean, 3)}, at most ${formatCount(max)}${limitText}.`;
     const step = values.length > 1 ? values[1] - values[0] : 1;
     const bars = values.map((value, index) => ({
-      label: step > 1 ? `${formatCount(value)} to ${formatCount(value + step - 1)} versions` : `${formatCount(value)} ${value === 1 ? "version" : "versions"}`,
+      label: step > 1 ? `${formatCount(value)} to ${formatCount(value + step - 1)} versions`
+        : `${formatCount(value)} ${value === 1 ? "version" : "versions"}`,
       short: formatCount(value), count: counts[index],
     }));
     const marks = limit === null ? [] : [{ at: limit / step + 1, text: "limit" }];

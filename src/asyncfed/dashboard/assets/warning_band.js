@@ -1,6 +1,7 @@
 // What somebody who opens a run must not miss: a band over the whole page, alarms first. An alarm is in the bar at the
 // top as well, which stays when the page is scrolled.
 
+import { clientAddress } from "./addresses.js";
 import { element, replaceIfNew } from "./elements.js";
 import { formatSeconds } from "./format.js";
 
@@ -39,14 +40,15 @@ export function warningBand(id, setAttention) {
 
 function titleOf(warnings) {
   const level = warnings[0].level, kinds = {};
-  for (const warning of warnings.filter((each) => each.level !== "note")) kinds[warning.kind] = (kinds[warning.kind] ?? 0) + 1;
+  for (const { kind } of warnings.filter((each) => each.level !== "note")) kinds[kind] = (kinds[kind] ?? 0) + 1;
   const counted = Object.entries(kinds).map(([kind, count]) => (count > 1 ? `${count} ${kind}` : kind)).join(", ");
   return counted ? `${TITLES[level]}: ${counted}` : TITLES[level];
 }
 
 function line(warning, id) {
-  const since = warning.since === null ? null : element("span", { class: "quiet", text: `since ${formatSeconds(warning.since)}` });
+  const since = warning.since === null ? null : element("span",
+    { class: "quiet", text: `since ${formatSeconds(warning.since)}` });
   const link = warning.client === null ? null :
-    element("a", { href: `#/run/${encodeURIComponent(id)}/client/${warning.client}`, text: "Show client" });
+    element("a", { href: clientAddress(id, warning.client), text: "Show client" });
   return element("li", { "data-level": warning.level }, element("span", { text: warning.text }), since, link);
 }

@@ -52,7 +52,7 @@ def test_every_part_of_a_lane_has_a_style():
 
 
 def test_strategies_and_formats_that_are_offered_exist():
-    offered = re.search(r"WHAT_IF_STRATEGIES = \[(.*?)\]", asset("jobs_panel.js"))[1]
+    offered = re.search(r"WHAT_IF_STRATEGIES = \[(.*?)\]", asset("jobs_panel.js"), re.DOTALL)[1]
     for name in re.findall(r'"(\w+)"', offered):
         af.presets.regression(strategy=name)
     formats = re.search(r"FORMATS = \[(.*?)\n\];", asset("jobs_panel.js"), re.DOTALL)[1]
@@ -190,6 +190,21 @@ def test_a_link_of_a_site_shows_that_site_alone(browser, address):
         assert page.locator("h1").inner_text() == NAMES[1]
         assert not page.locator("text=Link for this site").is_visible()
         check_look(page)
+
+
+def test_an_export_is_made_and_a_link_for_a_site(browser, address):
+    with opened(browser, address) as page:
+        open_run(page, RUN)
+        page.locator(".job button", has_text="Export").click()
+        page.wait_for_selector("text=Open the result")
+        with page.expect_download() as download:
+            page.click("text=Open the result")
+        assert download.value.suggested_filename == "evaluations.csv"
+        open_run(page, RUN, "/client/1")
+        page.click("text=Link for this site")
+        link = page.locator(".site-link input").input_value()
+        assert link == f"{address}/?token={Access(token=TOKEN).site_token(RUN, 1)}"
+        assert page.complaints == []
 
 
 def test_a_saved_page_needs_no_server(browser, runs, tmp_path):

@@ -26,7 +26,8 @@ export function startAlerts(button, box) {
     const latest = [...fired].sort((one, other) => (other.time ?? 0) - (one.time ?? 0)).slice(0, MOST_SHOWN);
     const list = latest.map((alert) => element("li", {},
       element("span", { class: "alert-text", text: alert.text }),
-      element("span", { class: "quiet" }, alert.run ? element("a", { href: runAddress(alert.run), text: alert.run }) : "",
+      element("span", { class: "quiet" },
+        alert.run ? element("a", { href: runAddress(alert.run), text: alert.run }) : "",
         ` ${formatAgo(alert.time)}`)));
     const described = rules.map((rule) => element("li", { class: "quiet", text: describeRule(rule) }));
     box.replaceChildren(

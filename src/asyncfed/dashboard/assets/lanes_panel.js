@@ -12,8 +12,8 @@ import { LaneWindow } from "./lane_window.js";
 import { onThemeChange } from "./theme.js";
 
 const PAUSE = 80; // milliseconds without movement before the server is asked
-const KEYS_TEXT = "Lanes of the clients. Up and down choose a client, left and right move in time, plus and minus zoom, "
-  + "0 shows the whole run, Enter opens the client.";
+const KEYS_TEXT = "Lanes of the clients. Up and down choose a client, left and right move in time, plus and minus "
+  + "zoom, 0 shows the whole run, Enter opens the client.";
 const QUIET_STATES = new Set(["working", "idle"]);
 
 // options: only (see LaneData), height in rows.
@@ -159,9 +159,8 @@ export function lanesPanel(id, { only = null, height }) {
   }
 
   listenToLanes({
-    scroller, canvas, selection, tip, section, view, moved, redraw, openClient, rowOf: (index) => data.row(index),
-      total: () => data.total,
-    selected: () => selected, selectRow: chooseRow,
+    scroller, canvas, selection, tip, section, view, moved, openClient, rowOf: (index) => data.row(index),
+    total: () => data.total, selected: () => selected, selectRow: chooseRow,
   });
   scroller.addEventListener("scroll", () => moved(), { passive: true });
   const watcher = new ResizeObserver(redraw);

@@ -1,5 +1,8 @@
 """Pages of a dashboard in a browser: opened with its token, in a size and a theme, with everything the browser said."""
 
+import re
+import subprocess
+import sys
 from contextlib import contextmanager
 
 from .conftest import TOKEN
@@ -40,6 +43,18 @@ FAINT_TEXTS = """() => {
   return faint;
 }"""
 """Texts with less contrast than WCAG 2 asks for at level AA."""
+
+
+@contextmanager
+def dashboard_process(folder):
+    """`asyncfed dashboard` of this folder as a process of its own, as people use it; gives its address and itself."""
+    command = [sys.executable, "-m", "asyncfed", "dashboard", str(folder), "--token", TOKEN, "--no-browser"]
+    server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    try:
+        yield re.search(r"http://[\d.:]+", server.stdout.readline())[0], server
+    finally:
+        server.kill()
+        server.wait()
 
 
 @contextmanager

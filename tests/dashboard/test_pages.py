@@ -1,8 +1,6 @@
 """The pages in a browser, with runs that are over; and what their files may not contain."""
 
 import re
-import subprocess
-import sys
 import time
 
 import pytest
@@ -16,7 +14,7 @@ from asyncfed.dashboard.web_app import ASSETS
 from asyncfed.report.figures.colours import LINE_COLOURS, LINE_DASHES
 
 from .conftest import NAMES, TOKEN, small_run
-from .pages import MODES, check_look, open_run, opened
+from .pages import MODES, check_look, dashboard_process, open_run, opened
 from .test_serve import serving, wait_until
 
 RUN = "named.sqlite"
@@ -241,15 +239,8 @@ def test_an_empty_folder_says_what_to_do_and_a_run_appears_by_itself(browser, tm
 
 
 def test_a_server_that_is_gone_is_said_to_be_gone(browser, tmp_path):
-    command = [sys.executable, "-m", "asyncfed", "dashboard", str(tmp_path), "--token", TOKEN, "--no-browser"]
-    server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    try:
-        address = re.search(r"http://[\d.:]+", server.stdout.readline())[0]
-        with opened(browser, address) as page:
-            page.wait_for_selector("text=Live")
-            server.kill()
-            server.wait()
-            page.wait_for_selector("text=Reconnecting")
-    finally:
+    with dashboard_process(tmp_path) as (address, server), opened(browser, address) as page:
+        page.wait_for_selector("text=Live")
         server.kill()
         server.wait()
+        page.wait_for_selector("text=Reconnecting")

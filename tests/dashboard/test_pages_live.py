@@ -12,7 +12,7 @@ import pytest
 
 import asyncfed as af
 
-from .pages import MODES, check_look, open_run, opened
+from .pages import MODES, check_look, dashboard_process, open_run, opened
 from .test_serve import children, serving, wait_until
 
 TROUBLED_RUN = Path(__file__).with_name("troubled_run.py")
@@ -65,8 +65,7 @@ def curve(page):
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="processes are found in /proc")
 def test_a_live_run_appears_and_grows_a_killed_client_and_an_excluded_one_are_seen(browser, tmp_path, troubled_run):
-    with serving(tmp_path) as client, ExitStack() as stack:
-        address = str(client.base_url).rstrip("/")
+    with dashboard_process(tmp_path) as (address, _), ExitStack() as stack:
         pages = [stack.enter_context(opened(browser, address, *mode)) for mode in MODES]
         for page in pages:
             page.wait_for_selector("text=No runs here yet")
@@ -76,9 +75,10 @@ def test_a_live_run_appears_and_grows_a_killed_client_and_an_excluded_one_are_se
                 page.wait_for_selector(f"text={path.name}")
         assert appearing.seconds < limit(2)
 
-        wait_until(lambda: client.get(f"/api/runs/{path.name}").json()["updates"] > 5)
         for page in pages:
+            page.wait_for_selector(".spark polyline")  # something was measured
             open_run(page, path.name)
+            page.wait_for_selector(".charts path.line")
         before = [(count_updates(page), curve(page), page.locator(".lane-foot .figure").inner_text()) for page in pages]
         for page, (updates, line, lanes) in zip(pages, before, strict=True):
             wait_until(lambda page=page, updates=updates: count_updates(page) > updates)

@@ -148,7 +148,7 @@ export class LaneCanvas {
 
 // The label of a mark: with as many digits as the window needs, so that no two marks look the same.
 function formatTick(value, span) {
-  if (span >= 60 || Math.abs(value) >= 3600) return formatSeconds(value);
+  if (span >= 10) return formatSeconds(value);
   const digits = Math.max(0, Math.ceil(-Math.log10(span / 10)));
   return span < 0.01 ? `${(value * 1e3).toFixed(Math.max(0, digits - 3))} ms` : `${value.toFixed(digits)} s`;
 }

@@ -81,7 +81,6 @@ export function lanesPanel(id, { only = null, height }) {
     const { from, to } = view.range;
     paint.draw({ from, to, now: data.now, top: scroller.scrollTop, selected }, rows);
     drawNames(rows);
-    drawKey(rows);
     const clients = `${formatCount(data.total)} ${data.total === 1 ? "client" : "clients"}`;
     status.textContent = `${clients}, ${formatSeconds(from)} to ${formatSeconds(to)}`;
   }
@@ -100,18 +99,20 @@ export function lanesPanel(id, { only = null, height }) {
     names.replaceChildren(...made);
   }
 
-  function drawKey(rows) {
-    const seen = new Set();
-    for (const { lane, state } of rows) {
+  // The parts that were seen so far: the key grows and never jumps.
+  function drawKey() {
+    const seen = new Set(key.shown);
+    for (let index = firstRow(); index <= lastRow(); index += 1) {
+      const { lane, state } = data.row(index) ?? {};
       for (const part of lane?.segments ?? []) seen.add(lane.codes[part[2]]);
       for (const part of lane?.bins ?? []) seen.add(lane.codes[part[0]]);
       if (state && (state.state === "silent" || state.state === "never heard")) seen.add("away");
     }
-    const shown = Object.keys(LANE_PARTS).filter((name) => name !== "idle" && (seen.has(name) || key.shown?.has(name)));
-    if (key.shown?.size === shown.length) return;
-    key.shown = new Set(shown);
+    seen.delete("idle");
+    if (key.shown?.size === seen.size) return;
+    key.shown = seen;
     const merged = element("li", {}, element("span", { class: "merge-sample" }), element("span", { text: "merged" }));
-    key.replaceChildren(...laneKey(shown), merged);
+    key.replaceChildren(...laneKey(Object.keys(LANE_PARTS).filter((name) => seen.has(name))), merged);
     drawLaneKey(key);
   }
 
@@ -135,6 +136,7 @@ export function lanesPanel(id, { only = null, height }) {
     const isFirst = !isLoaded;
     isLoaded = true;
     draw();
+    drawKey();
     if (isFirst && data.row(lastRow()) === null) moved(0);
   }
 
@@ -167,7 +169,7 @@ export function lanesPanel(id, { only = null, height }) {
   watcher.observe(section);
   const forgetTheme = onThemeChange(() => {
     paint.forgetStyles();
-    key.shown = undefined;
+    drawLaneKey(key);
     redraw();
   });
 

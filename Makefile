@@ -47,11 +47,12 @@ test: $(STAMP)
 test-slow: $(STAMP)
 	$(BIN)/pytest -n 2 -m "slow and not flower and not ray" $(PYTEST)
 
-# Flower pins many packages, and older versions of some than we would take, so it lives in an environment of its own.
-# There the command line is tested once more, with those.
+# Flower pins many packages, and older versions of some than we would take, so it lives in an environment of its own,
+# with PyTorch, whose modules are tested on a federation. There the command line is tested once more, with those.
 .venv-flower/.installed: pyproject.toml constraints.txt
 	test -x .venv-flower/bin/python || $(PYTHON) -m venv .venv-flower
-	.venv-flower/bin/pip --disable-pip-version-check -q install -c constraints.txt -e ".[flower,report]" pytest hypothesis
+	.venv-flower/bin/pip --disable-pip-version-check -q install -c constraints.txt torch
+	.venv-flower/bin/pip --disable-pip-version-check -q install -c constraints.txt -e ".[flower,report,torch]" pytest hypothesis
 	touch $@
 
 test-flower: .venv-flower/.installed

@@ -49,24 +49,26 @@ class Shown(NamedTuple):
 def measure(events: int = 1_000_000, pages: int = 50, updates: int = 60_000, repeats: int = 3) -> Outcome:
     """CPU seconds of the server until a page of a long run is filled; updates/s of a live run, watched and not."""
     opening = _open_long_run(events)
-    rates: dict[str, list[float]] = {"alone": [], "watched": []}
-    spent: list[float] = []
-    answers = 0
+    alone, watched, spent, answers = [], [], [], 0
     for repeat in range(repeats + 1):
-        for name, readers in (("alone", 0), ("watched", pages)):
-            rate, cpu, count = _live_rate(updates, readers)
-            if repeat:
-                rates[name].append(rate)
-                spent += [cpu] if readers else []
+        for is_watched in (repeat % 2 == 0, repeat % 2 == 1):  # each as often first as second
+            if is_watched:
+                rate, cores, count = _watched_rate(updates, pages)
+                watched.append(rate)
+                spent.append(cores)
                 answers += count
-    slower = 1.0 - median(rates["watched"]) / median(rates["alone"])
+            else:
+                with tempfile.TemporaryDirectory() as folder:
+                    alone.append(_live_rate(updates, folder))
+    rates = {"alone": alone[1:], "watched": watched[1:]}  # the first time does not count
+    slower = 1.0 - median(w / a for w, a in zip(rates["watched"], rates["alone"], strict=True))
     what = f"a finished run of {opening['events']:,} events opens, server CPU"
-    watched = f"{pages} pages watch a live run; dashboard used {median(spent):.2f} cores, {answers} answers"
+    watching = f"{pages} pages watch a live run; dashboard used {median(spent[1:]):.2f} cores, {answers} answers"
     lines = [
         Line(what, f"{opening['cpu']:.2f} s", None, f"<= {OPENING_GOAL:g} s", opening["cpu"] <= OPENING_GOAL),
-        Line(watched, f"{slower:+.1%} updates/s lost", None, f"<= {SLOWER_GOAL:.0%}", slower <= SLOWER_GOAL),
+        Line(watching, f"{slower:+.1%} updates/s lost", None, f"<= {SLOWER_GOAL:.0%}", slower <= SLOWER_GOAL),
     ]
-    return Outcome(lines, {"opening": opening, "rates": rates, "dashboard_cores": spent, "answers": answers})
+    return Outcome(lines, {"opening": opening, "rates": rates, "dashboard_cores": spent[1:], "answers": answers})
 
 
 def _open_long_run(events: int) -> dict[str, Any]:
@@ -83,19 +85,25 @@ def _open_long_run(events: int) -> dict[str, Any]:
     return {"events": summary["events"], "cpu": cpu, "wall": wall, "bytes": {p: len(a) for p, a in answers.items()}}
 
 
-def _live_rate(updates: int, pages: int) -> tuple[float, float, int]:
+def _watched_rate(updates: int, pages: int) -> tuple[float, float, int]:
     """Updates per second of a live run, cores that the dashboard used, and answers that it gave."""
     with tempfile.TemporaryDirectory() as folder, _dashboard(folder) as shown:
         command = [sys.executable, "-m", "benchmarks.dashboard_pages", str(shown.port), shown.token, str(pages)]
         readers = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         before, begun = shown.cpu_seconds(), monotonic()
-        experiment = _experiment(clients=8, samples=256, updates=updates, concurrency=8)
-        run = af.run_live(experiment, out=Path(folder) / "live.sqlite")
+        rate = _live_rate(updates, folder)
         cores = (shown.cpu_seconds() - before) / (monotonic() - begun)
-        elapsed = float(run.evaluations["elapsed"][-1])
-        run.journal.close()
         answers, _ = readers.communicate()  # they end when nobody can write to them any more
-    return updates / elapsed, cores, int(answers)
+    return rate, cores, int(answers)
+
+
+def _live_rate(updates: int, folder: str) -> float:
+    """Updates per second by the run's own clock, which begins when all processes are there."""
+    experiment = _experiment(clients=8, samples=256, updates=updates, concurrency=8)
+    run = af.run_live(experiment, out=Path(folder) / "live.sqlite")
+    elapsed = float(run.evaluations["elapsed"][-1])
+    run.journal.close()
+    return updates / elapsed
 
 
 def _experiment(clients: int, samples: int, updates: int, concurrency: int) -> af.Experiment:
@@ -119,12 +127,7 @@ def _dashboard(folder: str) -> Iterator[Shown]:
         address = process.stdout.readline()
         shown = Shown(process.pid, int(address.split("127.0.0.1:")[1].split("/")[0]), token)
         try:
-            while True:
-                try:
-                    shown.get("/api/runs")
-                    break
-                except OSError:
-                    continue
+            shown.get("/api/runs")  # it listens before it says where; it answers when it has begun
             yield shown
         finally:
             process.terminate()

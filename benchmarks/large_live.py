@@ -1,7 +1,8 @@
 """What a live server does with a large model besides training: bytes written to disk and CPU time, for each update.
 
 A million float32 parameters, real processes, next to nothing to train, a journal on disk. The model is sent and
-received whole; the server checks, keeps and merges it. The CPU time is beside that of copying the model in memory.
+received whole, in memory that server and clients share; the server checks, keeps and merges it. The CPU time is beside
+that of copying the model in memory. What is put into the file by way of its memory counts as written.
 """
 
 from __future__ import annotations
@@ -9,7 +10,8 @@ from __future__ import annotations
 import resource
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ import numpy as np
 
 import asyncfed as af
 from asyncfed.live.session import LiveSession
+from asyncfed.store.array_file import ArrayFile
 from benchmarks.large_problem import LargeProblem
 from benchmarks.outcome import Line, Outcome
 
@@ -53,13 +56,35 @@ class Meter:
         }
 
 
+mapped_bytes = 0
+"""Bytes of places of a file that were used as memory so far: the system does not count what is put there."""
+
+
 def _written() -> tuple[int, int]:
-    """Bytes given to `write` by this process, and bytes of pages that are to reach the disk.
+    """Bytes written to files by this process, and bytes of pages that are to reach the disk.
 
     Neither counts what goes into a socket: that is sent by `send`.
     """
     counters = dict(line.split(": ") for line in Path("/proc/self/io").read_text().splitlines())
-    return int(counters["wchar"]), int(counters["write_bytes"])
+    return int(counters["wchar"]) + mapped_bytes, int(counters["write_bytes"])
+
+
+@contextmanager
+def _counting_mapped() -> Iterator[None]:
+    """Count the places of files that are used as memory meanwhile."""
+    take = ArrayFile.take
+
+    def counted(file: ArrayFile, length: int) -> memoryview | None:
+        global mapped_bytes
+        memory = take(file, length)
+        mapped_bytes += 0 if memory is None else length
+        return memory
+
+    ArrayFile.take = counted  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        ArrayFile.take = take  # type: ignore[method-assign]
 
 
 def measure(params: int = 1_000_000, clients: int = 8, updates: int = 1_000, repeats: int = 3) -> Outcome:
@@ -98,6 +123,8 @@ def measure(params: int = 1_000_000, clients: int = 8, updates: int = 1_000, rep
                 f"live, {params:,} float32, {label}: CPU / a copy not in cache",
                 f"{best['cpu_ms']:.2f} ms/update, a copy {best['cold_copy_ms']:.3f}",
                 best["cpu_ms"] / best["cold_copy_ms"],
+                f"<= {MOST_COPIES:.0f}",
+                best["cpu_ms"] <= MOST_COPIES * best["cold_copy_ms"],
             ),
         ]
     return Outcome(lines, numbers, _note(numbers))
@@ -106,7 +133,7 @@ def measure(params: int = 1_000_000, clients: int = 8, updates: int = 1_000, rep
 def _note(numbers: dict[str, Any]) -> str:
     run = min((run for runs in numbers["runs"].values() for run in runs), key=lambda run: run["cpu_ms"])
     parts = {name: value for name, value in run.items() if name.startswith("part_")}
-    return "What an update cannot do without, each alone, CPU ms: " + ", ".join(
+    return "What an update cannot do without, each alone, of memory that is not in cache, CPU ms: " + ", ".join(
         f"{name.removeprefix('part_')} {value:.3f}" for name, value in parts.items()
     )
 
@@ -129,7 +156,7 @@ def _run(strategy: Any, params: int, clients: int, updates: int) -> dict[str, fl
     LiveSession.commit = watched  # type: ignore[method-assign]
     before, _ = _written()
     try:
-        with tempfile.TemporaryDirectory() as folder:
+        with tempfile.TemporaryDirectory() as folder, _counting_mapped():
             run = af.run_live(experiment, problem=problem, out=Path(folder) / "large.sqlite")
             elapsed = float(run.evaluations["elapsed"][-1])
             run.journal.close()
@@ -155,38 +182,31 @@ def copy_ms(params: int, clients: int) -> dict[str, float]:
 
 
 def parts_ms(params: int) -> dict[str, float]:
-    """CPU milliseconds of what the server does with each update, each thing alone and from warm memory."""
-    import os
-    import socket
-
+    """CPU milliseconds of what the server does with each update, each alone, with models that are not in cache."""
     from asyncfed.kernels.merging import mix
-    from asyncfed.store.page_sums import page_sum
-    from asyncfed.uplinks.norms import change_norm
+    from asyncfed.kernels.square_sums import square_norm
+    from asyncfed.live.private_copy import copy_model
 
-    first, second, third = (np.full(params, value, np.float32) for value in (1.0, 2.0, 3.0))
-    ours, theirs = socket.socketpair()
-    data, room = first.data.cast("B"), second.data.cast("B")
+    models = np.ones((32, params), np.float32)
+    order = iter(range(10**9))
 
-    def transfer() -> None:
-        """To the system and back: what sending one model and receiving another takes together."""
-        done = 0
-        for at in range(0, len(data), 65536):
-            sent = ours.send(data[at : at + 65536])
-            left = sent
-            while left:
-                got = theirs.recv_into(room[done : done + left])
-                done, left = done + got, left - got
+    def next_two() -> tuple[np.ndarray, np.ndarray]:
+        at = 2 * next(order) % 30
+        return models[at], models[at + 1]
 
-    found = {"part_send_and_receive": _least(transfer)}
-    ours.close()
-    theirs.close()
-    with tempfile.TemporaryFile(buffering=0) as file:
-        found["part_write"] = _least(lambda: os.pwrite(file.fileno(), data, 0))
-    found["part_check_sum"] = _least(lambda: page_sum(data))
-    found["part_norm"] = _least(lambda: change_norm(first, second))
-    found["part_merge"] = _least(lambda: mix(first, 0.9, second, 0.1, third))
-    found["part_norm_of_model"] = _least(lambda: first.dot(first))
-    return found
+    def receive() -> None:
+        shared, start = next_two()
+        copy_model(shared.view(np.uint8), start, None)
+
+    def merge() -> None:
+        present, payload = next_two()
+        mix(present, 0.9, payload, 0.1, models[-1])
+
+    return {
+        "part_copy_check_and_measure": _least(receive, 200),
+        "part_merge": _least(merge, 200),
+        "part_norm_of_model": _least(lambda: square_norm(models[0]), 200),
+    }
 
 
 def _least(action: Callable[[], object], repeats: int = 60) -> float:

@@ -19,14 +19,13 @@ from benchmarks.outcome import Line, Outcome
 from benchmarks.soak.process_memory import private_bytes
 
 MOST_GROWTH = 1.05
-LOOK_SECONDS = 0.5
 
 
 class _Looks:
     """Looks at the file and the memory of this process from a thread, also while something is being written."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self, path: Path, seconds: float) -> None:
+        self._path, self._seconds = path, seconds
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._look)
         self.disk: list[int] = []
@@ -41,13 +40,13 @@ class _Looks:
         self._thread.join()
 
     def _look(self) -> None:
-        while not self._over.wait(LOOK_SECONDS):
+        while not self._over.wait(self._seconds):
             parts = self._path.parent.glob(self._path.name + "*")
             self.disk.append(sum(part.stat().st_blocks * 512 for part in parts if part.exists()))
             self.memory.append(private_bytes(os.getpid()))
 
 
-def measure(params: int = 25_000_000, clients: int = 8, updates: int = 600) -> Outcome:
+def measure(params: int = 25_000_000, clients: int = 8, updates: int = 600, look_seconds: float = 0.5) -> Outcome:
     """The largest values of the second and of the last fifth of one run."""
     problem = LargeProblem(params, clients)
     work = af.Work(epochs=1, batch_size=1, learning_rate=0.5)
@@ -60,7 +59,7 @@ def measure(params: int = 25_000_000, clients: int = 8, updates: int = 600) -> O
     )
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "long.sqlite"
-        with _Looks(path) as looks:
+        with _Looks(path, look_seconds) as looks:
             run = af.run_live(experiment, problem=problem, out=path)
         elapsed = float(run.evaluations["elapsed"][-1])
         run.journal.close()

@@ -23,6 +23,7 @@ from benchmarks import (
     codecs,
     dashboard,
     kernel,
+    large_checkpoint,
     large_live,
     limit,
     live,
@@ -31,6 +32,7 @@ from benchmarks import (
     million,
     networks,
     one_size,
+    population,
     probes,
     robust,
     simulator,
@@ -169,10 +171,17 @@ def test_large_live():
 
 
 def test_long_live():
-    outcome = long_live.measure(params=1_000, clients=2, updates=3_000)
+    outcome = long_live.measure(params=1_000, clients=2, updates=1_500, look_seconds=0.01)
     assert_fills_the_table(outcome)
     assert outcome.numbers["disk"]["largest"] >= outcome.numbers["disk"]["late"] > 0
     assert outcome.numbers["server memory"]["late"] > 10_000_000
+
+
+def test_large_checkpoint():
+    """Run, killed in the middle of an array, resumed and verified; it raises if one of them does not end well."""
+    seen = large_checkpoint.measure(params=100_000)
+    assert seen["models"] > 3
+    assert seen["bytes"] >= 4 * 100_000 * seen["models"]
 
 
 def test_live():
@@ -203,6 +212,14 @@ def test_million(monkeypatch):
     figures = outcome.numbers["sizes"]
     assert [(each["num_clients"], each["in_flight"]) for each in figures] == [(60, 20), (120, 20), (120, 30)]
     assert set(outcome.numbers["growth"]) == {"without_checkpoints", "with_checkpoints"}
+
+
+def test_population(monkeypatch):
+    monkeypatch.setattr(population, "_in_own_process", population.figures_of_size)
+    monkeypatch.setattr(population, "HEARD_FROM", 30)
+    outcome = population.measure(few=60, many=10**8, in_flight=20, updates=200, repeats=1)
+    assert_fills_the_table(outcome)
+    assert len(outcome.lines) == 4
 
 
 @pytest.mark.slow

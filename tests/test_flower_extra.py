@@ -2,8 +2,10 @@
 
 import tomllib
 
+import numpy as np
 import pytest
 
+import asyncfed as af
 import asyncfed.flower as room
 from asyncfed.core.errors import ConfigError
 from asyncfed.experiment import Experiment, read_toml
@@ -59,6 +61,35 @@ def test_a_new_app_is_small_and_complete(cli, tmp_path):
     assert read_toml(folder / "experiment.toml").num_clients == 5
     for path in folder.rglob("*.py"):
         compile(path.read_text(), str(path), "exec")
+
+
+def test_a_new_app_around_a_module_names_it_in_both_apps(cli, tmp_path):
+    folder = tmp_path / "first"
+    done = cli("flower", "new", folder, "--torch")
+    assert done.code == 0, done.err
+    assert sorted(path.name for path in (folder / "app_first").iterdir()) == [
+        *("__init__.py", "client_app.py", "data.py", "model.py", "server_app.py"),
+    ]
+    assert "$" not in "".join(path.read_text() for path in folder.rglob("*.*") if path.is_file())
+    for name in ("client_app.py", "server_app.py"):
+        assert 'problem="app_first.model:make_problem"' in (folder / "app_first" / name).read_text()
+    assert "asyncfed[flower,torch]" in (folder / "pyproject.toml").read_text()
+    assert read_toml(folder / "experiment.toml").dtype == "float32"
+
+
+def test_the_module_of_a_new_app_learns_its_rows(tmp_path):
+    pytest.importorskip("torch", reason="torch is not installed")
+    write_app(tmp_path / "first", 3, torch=True)
+    app, data, model = tmp_path / "first", {}, {}
+    exec((app / "app_first" / "data.py").read_text(), data)
+    exec((app / "app_first" / "model.py").read_text(), model)
+    rows = [data["load_data"](client, {"partition-id": client}) for client in range(3)]
+    run = af.run(read_toml(app / "experiment.toml"), problem=model["make_problem"](rows))
+    assert run.evaluations["objective"][-1] < run.evaluations["objective"][0] / 3
+    x, y = rows[1]
+    np.savez(tmp_path / "rows.npz", x=x, y=y)
+    read = data["load_data"](0, {"partition-id": 0, "data": str(tmp_path / "rows.npz")})
+    assert all(np.array_equal(one, other) for one, other in zip(read, (x, y), strict=True))
 
 
 def test_the_settings_of_a_new_app_are_the_defaults(tmp_path):

@@ -28,7 +28,7 @@ ROOMS = {
     "strategies": {*BOTTOM, "rules"},
     "privacy": {*BOTTOM, "strategies", "rules", "uplinks"},
     "problems": {*BOTTOM, "kernels"},
-    "data": {*BOTTOM},
+    "data": {*BOTTOM, "kernels"},
     "delays": {*BOTTOM, "store"},
     "store": {*BOTTOM},
     "theory": {"core", "problems", "kernels"},
@@ -95,7 +95,8 @@ ROOMS = {
     },
     "cluster": {
         *BOTTOM,
-        *("kernels", "attacks", "uplinks", "data", "problems", "store", "live", "engine", "experiment", "runs"),
+        *("kernels", "strategies", "attacks", "uplinks", "data", "problems", "store", "live", "engine"),
+        *("experiment", "runs"),
     },
     "dashboard": {
         *BOTTOM,
@@ -118,6 +119,7 @@ ROOMS = {
         "certificates",
         "advice",
         "report",
+        "cluster",
     },
     "sklearn": {
         *BOTTOM,
@@ -336,6 +338,13 @@ def test_theory_borrows_the_losses_the_objective_and_its_minimiser_and_nothing_e
 def test_engines_know_keys_of_noise_memory_and_no_kernel_that_computes(module):
     kernels = [name for name in inside(module) if name.startswith("asyncfed.kernels")]
     allowed = ("asyncfed.kernels.noise_keys.", "asyncfed.kernels.recycled_memory.")
+    assert all(name.startswith(allowed) for name in kernels)
+
+
+def test_data_know_the_kernels_that_make_rows_and_no_other():
+    allowed = ("asyncfed.kernels.drawn_sizes.", "asyncfed.kernels.population_rows.", "asyncfed.kernels.threads.")
+    kernels = [name for module in in_rooms("data") for name in inside(module) if name.startswith("asyncfed.kernels")]
+    assert kernels
     assert all(name.startswith(allowed) for name in kernels)
 
 

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from asyncfed.api import Run, advise, certify, load, register, resume, run, run_live, verify, what_if
     from asyncfed.attacks.liars import Liars
     from asyncfed.certificates.certificate import Certificate
+    from asyncfed.cluster.live_engine import RayEngine
+    from asyncfed.cluster.ray_cluster import Cluster
     from asyncfed.core.record import Config, Record, replace
     from asyncfed.core.types import (
         Action,
@@ -82,6 +84,8 @@ _NAMES_IN = {
     "asyncfed.api": ("Run", "advise", "certify", "load", "register", "resume", "run", "run_live", "verify", "what_if"),
     "asyncfed.attacks.liars": ("Liars",),
     "asyncfed.certificates.certificate": ("Certificate",),
+    "asyncfed.cluster.live_engine": ("RayEngine",),
+    "asyncfed.cluster.ray_cluster": ("Cluster",),
     "asyncfed.core.record": ("Config", "Record", "replace"),
     "asyncfed.core.types": (
         "Action",
@@ -156,6 +160,7 @@ __all__ = [
     "Certificate",
     "CheckpointPolicy",
     "Churn",
+    "Cluster",
     "Combine",
     "Comparison",
     "Config",
@@ -178,6 +183,7 @@ __all__ = [
     "Polynomial",
     "Problem",
     "Progress",
+    "RayEngine",
     "Record",
     "Report",
     "Rule",

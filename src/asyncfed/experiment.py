@@ -22,6 +22,7 @@ from asyncfed.data import (
     Dtype,
     HeterogeneityReport,
     Holdout,
+    MakesRowsLate,
     PaperRegression,
     PreparedData,
     Split,
@@ -33,6 +34,7 @@ from asyncfed.engine.plan import Churn, Plan, check_churn
 from asyncfed.engine.stopping import Stopping
 from asyncfed.privacy import Claim, Privacy, Setting
 from asyncfed.problems.linear import LinearModel
+from asyncfed.problems.population import build_population
 from asyncfed.problems.protocol import Initialisation, Problem, ProblemDescription
 from asyncfed.problems.trusted_rows import TrustedData, draws_from_clients
 from asyncfed.registry import part_members
@@ -154,10 +156,18 @@ class Experiment(Config):
 
     def prepare_data(self) -> PreparedData:
         """Generate or read the data: who has which rows to train on, and which were held out."""
+        return self.data.prepare(self._data_request())
+
+    def _data_request(self) -> DataRequest:
         several = getattr(self.model, "targets", "") == "classes"
-        return self.data.prepare(
-            DataRequest(self.split, self.num_clients, self.seed, self.dtype, self.holdout, self.model.labels, several)
+        return DataRequest(
+            self.split, self.num_clients, self.seed, self.dtype, self.holdout, self.model.labels, several
         )
+
+    @property
+    def makes_rows_late(self) -> bool:
+        """Whether clients' rows are made when they train, so that no data are prepared."""
+        return isinstance(self.data, MakesRowsLate)
 
     def clients(self) -> Clients:
         """The clients with the rows they train on."""
@@ -165,6 +175,8 @@ class Experiment(Config):
 
     def problem(self, prepared: PreparedData | None = None) -> Problem:
         """What is to be learnt, with every client's data. `prepared` saves preparing the data again."""
+        if prepared is None and isinstance(self.data, MakesRowsLate):
+            return self.attacked(build_population(self.model, self.data.virtual_clients(self._data_request())))
         data = self.prepare_data() if prepared is None else prepared
         return self.attacked(self.model.build(data.clients, data.held_out))
 

@@ -4,7 +4,7 @@ import pytest
 from tests.advice.conftest import small_experiment
 
 import asyncfed as af
-from asyncfed.advice.cached_trials import TrialCache, TrialRunner, open_trial_pool, simulate_and_save
+from asyncfed.advice.cached_trials import TrialCache, TrialRunner, open_trial_pool, simulate_held
 
 EXPERIMENT = small_experiment(budget=af.Budget(updates=5))
 
@@ -42,9 +42,9 @@ def test_a_damaged_file_is_refused_with_what_to_do(tmp_path):
             cache.read(cache.path(EXPERIMENT))
 
 
-def test_a_process_without_a_problem_says_so(tmp_path):
+def test_a_process_without_a_problem_says_so():
     with pytest.raises(af.errors.ConfigError, match="was not given a problem"):
-        simulate_and_save(EXPERIMENT, tmp_path / "run.json")
+        simulate_held(EXPERIMENT)
 
 
 def test_an_error_names_the_strategy(tmp_path):

@@ -23,7 +23,7 @@ def test_a_line_is_printed_as_it_is(capsys):
 def test_a_run_that_did_not_end_well_decides_the_exit_code(capsys, verdict, code, words):
     finished = verdict != "interrupted"
     run = SimpleNamespace(
-        finished=finished, verdict=verdict, path="run.sqlite", reason="the norm is nan", advice="Try less."
+        writer=None, finished=finished, verdict=verdict, path="run.sqlite", reason="the norm is nan", advice="Try less."
     )
     with pytest.raises(typer.Exit) as ended:
         exit_by_verdict(run)
@@ -32,7 +32,7 @@ def test_a_run_that_did_not_end_well_decides_the_exit_code(capsys, verdict, code
 
 
 def test_a_finished_run_does_not_exit():
-    exit_by_verdict(SimpleNamespace(finished=True, verdict="finished"))
+    exit_by_verdict(SimpleNamespace(writer=None, finished=True, verdict="finished"))
 
 
 def test_a_figure_is_saved_where_it_was_asked_for(capsys, tmp_path):

@@ -1,5 +1,7 @@
 """The commands run, resume and live."""
 
+import sys
+
 import pytest
 
 import asyncfed as af
@@ -21,6 +23,18 @@ def test_run_without_out_writes_under_runs(cli, toml, tmp_path, monkeypatch):
 
 def test_run_says_how_different_the_clients_are(cli, toml, out, small):
     assert " ".join(small().measure_heterogeneity().verdict.split()) in cli("run", toml, "--out", out).out
+
+
+def test_a_cluster_needs_ray(cli, toml, out, monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    for command in (["run", toml, "--out", out], ["compare", toml, "--seeds", 1]):
+        result = cli(*command, "--cluster", "auto")
+        assert result.code == 2
+        assert "pip install 'asyncfed[ray]'" in result.err
+    assert not out.exists()
+    refused = cli("run", toml, "--out", out, "--workers", 3)
+    assert refused.code == 2
+    assert "--workers 3 is for --cluster" in refused.err
 
 
 def test_run_draws(cli, toml, out, tmp_path):
@@ -103,3 +117,21 @@ def test_a_file_that_exists_is_refused_before_any_data_are_read(cli, out, tmp_pa
 
 def test_run_says_first_where_its_file_will_be(cli, toml, out):
     assert cli("run", toml, "--out", out).raw.replace("\n", "").startswith(f"run file: {out}")
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        (["--cluster", "auto"], "--cluster is for clients on a cluster. Add --engine ray"),
+        (["--node", "1=10.0.0.7"], "--node is for clients on a cluster"),
+        (["--clients-per-process", 2], "--clients-per-process is for clients on a cluster"),
+        (["--engine", "flower"], 'There is no engine "flower"'),
+        (["--engine", "ray", "--node", "10.0.0.7"], '--node "10.0.0.7" is not understood'),
+        (["--engine", "ray", "--clients-per-process", 0], "clients_per_process is 0"),
+    ],
+)
+def test_engines_and_their_options(cli, tmp_path, options, complaint):
+    result = cli("live", "regression", *options, "--out", tmp_path / "x.sqlite")
+    assert result.code == 2
+    assert complaint in " ".join(result.err.split())
+    assert not (tmp_path / "x.sqlite").exists()

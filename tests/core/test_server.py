@@ -108,8 +108,7 @@ def test_the_books_are_kept(strategy, steps, seed):
                 assert not settled & set(tickets)  # no ticket is merged or dropped twice
                 assert set(tickets) <= before
                 settled |= set(tickets)
-        snapshot = server.snapshot()
-        idle, clients = set(snapshot["idle"]), set(server.clients)
+        idle, clients = set(server.idle), set(server.clients)
         busy = {dispatch.client for dispatch in server.outstanding.values()}
         assert idle | busy == clients
         assert not idle & busy

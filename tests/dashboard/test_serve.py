@@ -120,9 +120,10 @@ def test_a_live_run_is_followed_and_a_killed_client_is_seen(tmp_path):
             assert changes[-1]["state"] == "running"
             summary = client.get(run).json()
             assert (summary["kind"], summary["clock"], summary["state"]) == ("live", "wall", "running")
+            assert summary["holder"]["pid"] == str(process.pid)
             seen = changes[-1]
-            wait_until(lambda: [e for e in events if e[0] == "change" and e[1]["updates"] > seen["updates"]])
-            assert events[-1][1]["change"] > seen["change"]
+            later = wait_until(lambda: [e[1] for e in events if e[0] == "change" and e[1]["updates"] > seen["updates"]])
+            assert later[0]["change"] > seen["change"]
             workers = [worker for child in children(process.pid) for worker in children(child)]
             os.kill(workers[0], signal.SIGKILL)
             killed = time.monotonic()
@@ -141,7 +142,5 @@ def test_a_live_run_is_followed_and_a_killed_client_is_seen(tmp_path):
 
 
 def test_a_taken_port_is_said_to_be_taken():
-    with listen("127.0.0.1", 0) as first:
-        first.listen()
-        with pytest.raises(ConfigError, match="cannot listen"):
-            listen("127.0.0.1", first.getsockname()[1])
+    with listen("127.0.0.1", 0) as first, pytest.raises(ConfigError, match="cannot listen"):
+        listen("127.0.0.1", first.getsockname()[1])

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from asyncfed.core.record import UNSET
-from asyncfed.delays import Availability, Constant, Device, LogNormal
+from asyncfed.delays import Availability, Constant, Device, LogNormal, availability, client_traits
 from asyncfed.delays.availability import phase_trait
-from asyncfed.delays.client_traits import bandwidth_trait, device_trait, slowness_trait
+from asyncfed.delays.client_traits import bandwidth_trait, device_trait, shared_trait, slowness_trait
 
 PHONES = (Device(name="phone", share=0.25, slowness=4.0),)
 
@@ -61,3 +61,32 @@ def test_phases_are_spread_over_the_period_or_all_zero():
     assert 9.5 < phases.max() < 10.0
     together = phase_trait(Availability(period=10.0, on_fraction=0.5, random_phase=False), 3, seed=0)
     assert [together.of(client) for client in range(5)] == [0.0] * 5
+
+
+def test_traits_of_very_many_clients_are_those_of_a_list(monkeypatch):
+    devices = (Device(name="phone", share=0.3, slowness=4.0, bandwidth_down=7.0),)
+    slowness = LogNormal(median=1.0, sigma=0.5)
+
+    def traits():
+        device = device_trait(devices, 500, seed=2)
+        window = Availability(period=10.0, on_fraction=0.5)
+        return [
+            device,
+            slowness_trait(slowness, device, 500, seed=2),
+            slowness_trait(Constant(value=2.0), device, 500, seed=2),
+            bandwidth_trait("down", slowness, device, seed=2),
+            phase_trait(window, 500, seed=2),
+            shared_trait(1.5, 500),
+        ]
+
+    listed = traits()
+    monkeypatch.setattr(client_traits, "MOST_LISTED", 100)
+    monkeypatch.setattr(availability, "MOST_LISTED", 100)
+    computed = traits()
+    for one, other in zip(listed, computed, strict=True):
+        assert isinstance(one.known, list)
+        assert not isinstance(other.known, list)
+        assert one.known == list(other.known) == [other.of(client) for client in range(500)]
+        assert one.of(501) == other.of(501)
+        with pytest.raises(IndexError):
+            other.known[500]

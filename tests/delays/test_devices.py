@@ -12,25 +12,49 @@ from hypothesis import strategies as st
 from asyncfed.core.errors import ConfigError
 from asyncfed.core.random import purpose_key
 from asyncfed.delays import CPU_WATTS, GPU_WATTS, Device
-from asyncfed.delays.devices import assign_classes, class_of_joining, class_sizes, complete_classes
+from asyncfed.delays.devices import ClassBounds, class_of_joining, class_sizes, complete_classes
+from asyncfed.delays.keyed_draws import client_units
 
 SLOW_AND_FAST = (Device(name="slow", share=0.2), Device(name="fast", share=0.8))
 
 
+def assigned_to(purpose: int) -> np.ndarray:
+    return ClassBounds(SLOW_AND_FAST, 10, purpose).class_of_all(10)
+
+
+@given(st.lists(st.integers(0, 5), min_size=1, max_size=5), st.integers(1, 300), st.integers(0, 2**64 - 1))
+def test_a_client_alone_is_told_its_class_as_if_all_were_sorted(
+    parts: list[int], num_clients: int, purpose: int
+) -> None:
+    total = max(1, sum(parts))
+    classes = complete_classes([Device(name=f"d{i}", share=part / total) for i, part in enumerate(parts)])
+    order = np.argsort(client_units(purpose, num_clients), kind="stable")
+    expected = np.empty(num_clients, np.intp)
+    expected[order] = np.repeat(np.arange(len(classes)), class_sizes(classes, num_clients))
+    bounds = ClassBounds(classes, num_clients, purpose)
+    assert bounds.class_of_all(num_clients).tolist() == expected.tolist()
+    assert [bounds.class_of(client) for client in range(num_clients)] == expected.tolist()
+
+
+def test_shares_among_many_clients_are_exact_without_a_list_of_them() -> None:
+    """More clients than a block of numbers holds, and than a window is wide."""
+    num_clients, purpose = 100_003, purpose_key(3, "device")
+    assigned = ClassBounds(SLOW_AND_FAST, num_clients, purpose).class_of_all(num_clients)
+    assert np.bincount(assigned).tolist() == class_sizes(SLOW_AND_FAST, num_clients)
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_ten_clients_with_a_fifth_of_stragglers_have_exactly_two(seed: int) -> None:
-    assigned = assign_classes(SLOW_AND_FAST, 10, purpose_key(seed, "device"))
+    assigned = assigned_to(purpose_key(seed, "device"))
     assert np.bincount(assigned).tolist() == [2, 8]
 
 
 def test_the_seed_decides_who_is_slow() -> None:
-    slow = {
-        tuple(np.flatnonzero(assign_classes(SLOW_AND_FAST, 10, purpose_key(seed, "device")) == 0)) for seed in range(20)
-    }
+    slow = {tuple(np.flatnonzero(assigned_to(purpose_key(seed, "device")) == 0)) for seed in range(20)}
     assert len(slow) > 10
     assert {client for pair in slow for client in pair} == set(range(10))
     purpose = purpose_key(5, "device")
-    assert np.array_equal(assign_classes(SLOW_AND_FAST, 10, purpose), assign_classes(SLOW_AND_FAST, 10, purpose))
+    assert np.array_equal(assigned_to(purpose), assigned_to(purpose))
 
 
 @given(st.lists(st.integers(1, 50), min_size=1, max_size=6), st.integers(1, 300))

@@ -135,7 +135,7 @@ class Federation:
 
     def _open(self):
         self.registry = NodeRegistry(self.experiment, None, None)
-        how = {"ttl": TTL, "check": self.registry.check, "log": self.logged.append}
+        how = {"check": self.registry.check, "log": self.logged.append}
         self.driver = GridDriver(self.grid, **how)
 
     def _attach(self):
@@ -143,7 +143,7 @@ class Federation:
         name = f"session {next(self.names)}"
         self.session = LiveSession(self.registry.problem(), plan, self.journal, name=name, limits=self.limits)
         self.session.resume()
-        self.driver.attach(self.session)
+        self.driver.attach(self.session, TTL)
 
     def crash(self):
         """The server is gone; another one takes over. Nodes and what they were sent stay."""

@@ -48,7 +48,11 @@ def with_a_moment_to_be_killed_in(client, node):
     return read_toml(EXPERIMENT).clients().client(client)
 
 
-app = client_app(EXPERIMENT, data=with_a_moment_to_be_killed_in)
+def without_a_worker():  # not called at the top of the module, so that every message loads the data and leaves a mark
+    return client_app(EXPERIMENT, data=with_a_moment_to_be_killed_in)
+
+
+app = without_a_worker()
 """
 SERVER = """
 from pathlib import Path
@@ -425,3 +429,36 @@ def test_a_run_outlives_a_superlink_that_is_killed(tmp_path, app):
         assert processes(here, "flwr-serverapp") == [server]
         assert "the server was restarted" not in str(events(journal, "lost"))
     wait_for(lambda: not processes(here, ""), "its processes to end", 60.0)
+
+
+# ---- a node is away --------------------------------------------------------------------------------------------------
+
+
+def test_a_node_that_is_cut_off_in_a_task_is_missed_and_welcome_when_it_is_back(network, tmp_path, experiment):
+    """Stopped with its ClientApp for longer than Flower calls a node online: a line that is down, a laptop asleep."""
+    strategy = AFL(concurrency=3, work=Work(epochs=1, batch_size=16, learning_rate=0.01), schedule=ConstantRate())
+    away = af.replace(experiment, name="away", num_clients=3, strategy=strategy, budget=Budget(updates=1000))
+    app = write_slow_app(tmp_path / "away", away)
+    use_three_nodes(network)
+    journal = network.folder / "away.sqlite"
+    start(network, app, journal, ttl=60.0, wait_nodes=3)
+    wait_for(lambda: [row for row in events(journal, "report") if row.client == 2], "client 2's first update")
+    mark = network.home / "at-work-2"
+    mark.unlink(missing_ok=True)
+    wait_for(mark.exists, "client 2 to be at work")
+    group = network.processes["node-2"].pid
+    os.killpg(group, signal.SIGSTOP)
+    try:
+        wait_for(lambda: [row for row in events(journal, "leave") if row.client == 2], "the node to be missed")
+        merged = len(events(journal, "merge"))
+    finally:
+        os.killpg(group, signal.SIGCONT)
+    wait_for(lambda: [row for row in events(journal, "join") if row.client == 2], "the node to introduce itself")
+    back = events(journal, "join")[-1].seq
+    wait_for(
+        lambda: [row for row in events(journal, "report") if row.client == 2 and row.seq > back], "its next update"
+    )
+    assert {row.client for row in events(journal, "report")} == {0, 1, 2}
+    assert len(events(journal, "merge")) > merged
+    assert not any(row.is_fault for row in events(journal, "refused"))
+    kill_server_app(network)

@@ -6,8 +6,9 @@ from tests.flower.test_node_program import ask
 
 from asyncfed.core.errors import ConfigError
 from asyncfed.core.types import Budget, Work
+from asyncfed.flower.node_app import NodeError
 from asyncfed.flower.node_guard import NodeGuard, read_guard
-from asyncfed.flower.node_program import NodeError, make_client_app
+from asyncfed.flower.node_program import make_client_app
 from asyncfed.live.client_guard import LeastNoise, RefusedTask
 from asyncfed.strategies import FedAsync
 from asyncfed.uplinks import LocalNoise

@@ -9,7 +9,8 @@ from asyncfed.attacks import SignFlip
 from asyncfed.core.errors import ConfigError, DataError
 from asyncfed.core.types import Work
 from asyncfed.flower.messages import pack_message, unpack_introduction, unpack_message
-from asyncfed.flower.node_program import NodeError, build_problem, load_problem, make_client_app, read_client
+from asyncfed.flower.node_app import NodeError
+from asyncfed.flower.node_program import build_problem, find_named, load_problem, make_client_app, read_client
 from asyncfed.live.client_task import work_on
 from asyncfed.live.wire import Result, Task, WireError
 from asyncfed.problems.linear import LinearModel
@@ -77,6 +78,14 @@ def test_a_task_that_is_none_is_refused(experiment):
         ask(make_client_app(experiment), "train", pack_message(result, sent), **{"partition-id": 0})
     assert isinstance(failure.value.__cause__, WireError)
     assert "the message is a Result; a Task is due" in str(failure.value.__cause__)
+
+
+def test_data_and_problem_may_be_named():
+    assert find_named("asyncfed.flower.node_program:find_named") is find_named
+    assert find_named(None) is None
+    for wrong in ("asyncfed.flower", "asyncfed.flower:nothing", "no_such_app.data:load", ":load"):
+        with pytest.raises(ConfigError, match=r"cannot be found.*Write MODULE:NAME, such as 'app_first"):
+            find_named(wrong)
 
 
 SECRET = "row 7 of /home/ann/patients.csv holds 61.5"

@@ -21,7 +21,7 @@ def test_generated_data_are_known_to_the_server(experiment):
     assert registry.check(introduction()) is None
     assert "it has 15 examples; client 1 has 16" in registry.check(introduction(num_examples=15))
     assert registry.problem().fingerprint() == experiment.problem().fingerprint()
-    assert [registry.min_nodes(wanted) for wanted in (1, 2, 9)] == [1, 2, 3]
+    assert [registry.min_nodes(wanted, 0) for wanted in (1, 2, 9)] == [1, 2, 3]
 
 
 def test_sizes_of_the_nodes_own_data_are_what_each_says_first(experiment):
@@ -32,13 +32,21 @@ def test_sizes_of_the_nodes_own_data_are_what_each_says_first(experiment):
     problem = registry.problem()
     assert isinstance(problem, HeldOutProblem)
     assert problem.num_examples.tolist() == [5, 6, 7]
-    assert registry.min_nodes(1) == 3  # all, for the weights need all sizes
+    assert registry.min_nodes(1, 0) == 3  # all, for the weights need all sizes
+    assert [registry.min_nodes(1, late) for late in (1, 2, 9)] == [2, 1, 1]
 
 
 def test_a_continued_run_has_the_sizes_of_its_header(experiment):
     registry = NodeRegistry(experiment, load_test, {"live": {"examples": [5, 6, 7]}})
     assert "it has 9 examples; client 0 has 5" in registry.check(introduction(0, 9))
     assert registry.problem().num_examples.tolist() == [5, 6, 7]
+
+
+def test_a_client_that_was_not_there_at_the_start_says_its_size_when_it_comes(experiment):
+    registry = NodeRegistry(experiment, load_test, {"live": {"examples": [5, 0, 7]}})
+    assert registry.check(introduction(1, 9)) is None
+    assert "it has 8 examples; client 1 has 9" in registry.check(introduction(1, 8))
+    assert registry.min_nodes(1, 1) == 2
 
 
 @pytest.mark.parametrize(

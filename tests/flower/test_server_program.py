@@ -10,8 +10,10 @@ import asyncfed as af
 from asyncfed.core.errors import ConfigError, JournalError
 from asyncfed.core.record import replace
 from asyncfed.core.types import Budget
+from asyncfed.flower.node_program import make_client_app
 from asyncfed.flower.server_program import run_on_grid
 from asyncfed.flower.settings import FlowerSettings
+from asyncfed.store.schema import KIND_NAMES
 
 
 class PromptGrid(FakeGrid):
@@ -89,6 +91,49 @@ def test_data_of_the_nodes_own_are_evaluated_on_the_servers_rows(experiment, set
     run = af.load(settings.journal)
     assert run.header["live"]["examples"] == [16, 16, 16]
     assert run.evaluations["objective"][0] == 0.5  # of a model of zeros, on targets of one
+
+
+def own_rows(client, node):
+    chance = np.random.default_rng(client)
+    return chance.normal(size=(8 + client, 10)), np.ones(8 + client)
+
+
+class GridWithLateNode(PromptGrid):
+    """Client 2 comes after so many answers."""
+
+    late = 7
+
+    def pull_messages(self, message_ids):
+        if len(self.answers) >= self.late and 2 not in self.nodes.values():
+            self.add(2)
+        return super().pull_messages(message_ids)
+
+
+def test_a_node_with_data_of_its_own_may_come_late_and_its_size_survives_a_restart(experiment, settings, caplog):
+    settings, learning = replace(settings, late_nodes=1), replace(experiment, budget=Budget(updates=30))
+    grid = GridWithLateNode(learning, range(2))
+    grid.app, grid.breaks_after = make_client_app(learning, own_rows), 18
+    with pytest.raises(KeyboardInterrupt):
+        run_on_grid(grid, learning, settings, lambda: own_rows(9, {}))
+    assert af.load(settings.journal).header["live"] | {"engine": 0} == {
+        "engine": 0,
+        "absent": [2],
+        "examples": [8, 9, 0],
+    }
+    changed = PromptGrid(learning, range(3))
+    changed.app = make_client_app(learning, lambda client, node: own_rows(client + (client == 2), node))
+    changed.breaks_after = 12
+    with pytest.raises(KeyboardInterrupt):
+        run_on_grid(changed, learning, settings, lambda: own_rows(9, {}))
+    assert "it has 11 examples; client 2 has 10" in caplog.text
+    again = PromptGrid(learning, range(3))
+    again.app = make_client_app(learning, own_rows)
+    run_on_grid(again, learning, settings, lambda: own_rows(9, {}))
+    run = af.load(settings.journal)
+    assert run.verdict == "finished"
+    assert run.participation()[2] > 0
+    joins = [event for event in run.journal.event_rows() if KIND_NAMES[event.kind] == "join"]
+    assert {(event.client, event.num_examples) for event in joins} >= {(2, 10)}
 
 
 def test_what_needs_a_simulation_is_refused(experiment, settings):

@@ -20,6 +20,13 @@ def test_flat_keys_become_settings():
     assert settings.limits.ticket_seconds == 60.0  # a ticket lives as long as its message
 
 
+def test_time_outs_grow_with_the_model_and_a_ticket_lives_as_long_as_its_message():
+    settings = read_settings({"ttl": 60.0, "least-bandwidth": 1e6})
+    small, large = settings.with_model(88), settings.with_model(400_000_000)
+    assert small.ttl == pytest.approx(60.0, abs=1e-3)
+    assert large.ttl == large.limits.ticket_seconds == 60.0 + 3 * 400.0  # down, beside it, up
+
+
 def test_the_app_of_a_beginner_has_the_default_settings_and_is_robust(tmp_path):
     write_app(tmp_path / "app", 3)
     config = tomllib.loads((tmp_path / "app" / "pyproject.toml").read_text())["tool"]["flwr"]["app"]["config"]
@@ -32,6 +39,7 @@ def test_the_app_of_a_beginner_has_the_default_settings_and_is_robust(tmp_path):
     ("config", "complaint"),
     [
         ({"ttl": 0.0}, "ttl is 0.0; it must be positive"),
+        ({"least-bandwidth": 0.0}, "least_bandwidth is 0.0; it must be positive"),
         ({"prefetch": 0}, "prefetch is 0; it must be positive"),
         ({"poll": "often"}, "The run configuration cannot be used: .*poll"),
         ({"limits.faults": 0}, "limits.faults is 0; it must be positive"),

@@ -94,19 +94,3 @@ def test_in_place_comes_to_the_same_bits(dtype, size):
         getattr(reference, f"{name}_into")(twin, *arguments)
         assert changed.tobytes() == merged.tobytes()
         assert np.array_equal(twin, changed) if dtype == np.float64 else np.allclose(twin, changed, atol=1e-6)
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("size", [0, 1, 255, 256, 257, 5000])
-def test_square_distance(dtype, size):
-    one, other = np.random.default_rng(size).normal(size=(2, size)).astype(dtype)
-    assert merging.square_distance(one, other) == reference.square_distance(one, other)
-    assert merging.square_distance(one, other) == pytest.approx(((one.astype(float) - other) ** 2).sum())
-
-
-def test_the_square_distance_of_what_is_not_finite_is_not_finite():
-    one = np.ones(300, np.float32)
-    for wrong in (np.nan, np.inf, 3e38):
-        other = one.copy()
-        other[299] = wrong
-        assert not np.isfinite(merging.square_distance(one, other)) or wrong == 3e38

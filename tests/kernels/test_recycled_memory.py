@@ -12,7 +12,7 @@ SIZE = LARGE // 4 + 123  # of no other test
 
 @pytest.fixture(autouse=True)
 def nothing_spare(monkeypatch):
-    monkeypatch.setattr(recycled_memory, "_spare", {})
+    monkeypatch.setattr(recycled_memory._system, "spare", {})
 
 
 def address(array):
@@ -72,4 +72,50 @@ def test_arrays_from_elsewhere_are_never_renewed_and_small_ones_are_ordinary():
 def test_little_memory_waits():
     arrays = [empty(SIZE, F4) for _ in range(30)]
     arrays.clear()
-    assert len(recycled_memory._spare[4 * SIZE]) == recycled_memory.MOST_SPARE
+    assert len(recycled_memory._system.spare[4 * SIZE]) == recycled_memory.MOST_SPARE
+
+
+class Shelf:
+    """A source with so many pieces."""
+
+    def __init__(self, pieces):
+        self.pieces = [np.zeros(4 * SIZE, np.uint8).data for _ in range(pieces)]
+        self.addresses = {np.frombuffer(piece, np.uint8).ctypes.data for piece in self.pieces}
+
+    def take(self, length):
+        return self.pieces.pop() if self.pieces and length == 4 * SIZE else None
+
+    def give_back(self, memory):
+        self.pieces.append(memory)
+
+
+def test_the_next_version_has_its_memory_from_where_the_last_one_has_it():
+    shelf = Shelf(3)
+    first = empty(SIZE, F4, shelf)
+    second, elsewhere = empty_like(first), empty_like(np.zeros(SIZE, F4))
+    assert {address(first), address(second)} < shelf.addresses
+    assert address(elsewhere) not in shelf.addresses
+    again = renewed(second, 1)
+    del second
+    assert address(empty_like(again)) in shelf.addresses
+    assert len(shelf.pieces) == 1
+    del first, again
+    assert len(shelf.pieces) == 3
+
+
+def test_a_source_that_has_nothing_left_is_not_waited_for():
+    shelf = Shelf(1)
+    first, second = empty(SIZE, F4, shelf), empty(SIZE, F4, shelf)
+    assert address(first) in shelf.addresses
+    assert address(second) not in shelf.addresses
+    assert address(empty(SIZE + 1, F4, shelf)) not in shelf.addresses
+    del second
+    assert not shelf.pieces
+
+
+def test_what_was_used_last_is_used_next():
+    one, other = empty(SIZE, F4), empty(SIZE, F4)
+    last = address(one)
+    del other
+    del one
+    assert address(empty(SIZE, F4)) == last

@@ -9,7 +9,6 @@ from asyncfed.core.types import Dispatch, Work
 from asyncfed.live.checks import (
     Limits,
     RecentNorms,
-    change_norm,
     find_fault,
     find_fault_in_change,
     max_message_bytes,
@@ -17,6 +16,7 @@ from asyncfed.live.checks import (
 )
 from asyncfed.live.wire import Result
 from asyncfed.uplinks import ErrorFeedback, TopK
+from asyncfed.uplinks.norms import change_norm
 
 START = np.arange(4.0)
 HONEST = Result("s", 7, 0.5, 8, "<f8", {"loss": 0.25})
@@ -38,7 +38,7 @@ def fault(params=None, limits=None, norms=None, dispatch=PLAIN, arrays=None, **c
         model = read_model(dispatch, arrays or {"model": START + 1.0 if params is None else params}, START, {})[0]
     except ValueError as error:
         return str(error)
-    return find_fault_in_change(model, START, norms or RecentNorms(limits))
+    return find_fault_in_change(change_norm(model, START), norms or RecentNorms(limits))
 
 
 def test_an_honest_result_passes():

@@ -94,7 +94,9 @@ def test_a_server_killed_at_any_moment_loses_and_repeats_nothing(live_run, all_l
     live = live_run(strategy=STRATEGIES[name], budget=Budget(updates=600), checkpoints=checkpoints)
     live.commit()
     chance, before = np.random.default_rng(4), 0
-    for kill in range(10):
+    for kill in range(40):
+        if kill >= 10 and before > 5:  # on a busy machine a life may be too short for a merge
+            break
         acknowledged = merge_until_killed(live, kill, chance)
         live.crash()
         live.commit()

@@ -30,11 +30,17 @@ class MadeRun:
     merge_info: dict[str, np.ndarray] = field(default_factory=dict)
     best: int = -1
 
+    def __post_init__(self):
+        self.header.setdefault("num_clients", len(self.merges))
+
     @property
     def kept(self):
         return self.best % len(self.evaluations["round"])
 
     def participation(self):
+        return self.merges
+
+    def participation_of_known(self):
         return self.merges
 
 

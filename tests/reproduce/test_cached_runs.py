@@ -7,7 +7,7 @@ from asyncfed import presets
 from asyncfed.core.errors import JournalError
 from asyncfed.core.record import replace
 from asyncfed.core.types import Budget
-from asyncfed.reproduce.cached_runs import RunCache, cost, read_cached_run, run_key, write_cached_run
+from asyncfed.reproduce.cached_runs import RunCache, columns_of, cost, read_cached_run, run_key, write_columns
 from asyncfed.runs.simulate import simulate
 
 EXPERIMENT = presets.regression(rounds=3, fraction=0.2)
@@ -28,7 +28,7 @@ def test_another_version_of_asyncfed_does_not_reuse_runs(monkeypatch):
 
 def test_a_run_is_read_as_it_was_written(tmp_path):
     done = simulate(EXPERIMENT, threads=1)
-    write_cached_run(done, tmp_path / "run.npz")
+    write_columns(columns_of(done), tmp_path / "run.npz")
     outcome, params = read_cached_run(tmp_path / "run.npz")
     assert (outcome.verdict, outcome.reason, outcome.seed) == (done.verdict, done.reason, 0)
     assert outcome.sha256 == done.sha256
@@ -42,7 +42,7 @@ def test_a_run_is_read_as_it_was_written(tmp_path):
 
 def test_a_run_that_diverged_is_kept_as_such(tmp_path):
     wild = presets.regression(strategy="afl_delta_sum", rounds=60, fraction=0.9, delays=presets.delays_named("none"))
-    write_cached_run(simulate(wild, threads=1), tmp_path / "run.npz")
+    write_columns(columns_of(simulate(wild, threads=1)), tmp_path / "run.npz")
     assert read_cached_run(tmp_path / "run.npz").outcome.verdict == "diverged"
 
 

@@ -43,7 +43,7 @@ def test_every_claim_is_shown_by_a_figure_that_exists(tmp_path):
 
 
 def test_finished_runs_are_not_done_again(finished, monkeypatch):
-    monkeypatch.setattr(reproduction, "run_and_save", lambda *job: pytest.fail("it was done already"))
+    monkeypatch.setattr(reproduction, "run_columns", lambda *job: pytest.fail("it was done already"))
     with open_workers(1) as pool:
         simulate_missing(finished, pool)
 

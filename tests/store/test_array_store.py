@@ -67,6 +67,49 @@ def test_no_row_is_long(path):
     assert journal._connection.execute("SELECT length(arrays) FROM checkpoints").fetchone()[0] < 1000
 
 
+@pytest.mark.parametrize("private", [False, True])
+def test_nothing_is_too_long_for_sqlite(path, private):
+    """Its limit is a gigabyte, here 6 MB; with many small arrays or large messages a row used to be longer."""
+    journal = Journal.create(path, HEADER)
+    journal._connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, 6_000_000)
+    if private:
+        journal.erase_what_is_deleted()
+    remembered = {f"kept/{client}": model(client, LARGE // 16) for client in range(60)}
+    sent = {"change": model(100, 1_000_000)}
+    journal.released.append((5, sent))
+    journal.commit({"now": 1.0}, {"params": model(0), "table": model(1, 1_000_000), **remembered})
+    journal.messages.append((6, sent))
+    journal.payloads.append((7, sent["change"]))
+    journal.commit(None, None)
+    journal.close()
+    journal = Journal.open(path, write=True)
+    assert np.array_equal(journal.released_message(5)["change"], sent["change"])
+    assert np.array_equal(journal.message(6)["change"], sent["change"])
+    assert np.array_equal(journal.payload(7, np.dtype(float)), sent["change"])
+    state, arrays = journal.checkpoint()
+    assert arrays.keys() == {"params", "table", *remembered}
+    assert all(np.array_equal(arrays[name], array) for name, array in remembered.items())
+    journal.commit(state, arrays, in_one_file=True)  # messages that were released stay, others go
+    assert journal.message(6) is None
+    journal.close()
+    assert np.array_equal(Journal.open(path).released_message(5)["change"], sent["change"])
+    assert read(path).keys() == arrays.keys()
+    assert os.listdir(path.parent) == [path.name]
+
+
+def test_a_file_without_a_place_for_large_released_messages_is_read_and_continued(path):
+    """As version 5 wrote it."""
+    Journal.create(path, HEADER).close()
+    with sqlite3.connect(path) as file:
+        file.execute("DROP TABLE released_arrays")
+        file.execute("PRAGMA user_version = 5")
+    assert Journal.open(path).released_message(5) is None
+    journal = Journal.open(path, write=True)
+    journal.released.append((5, {"change": model(0)}))
+    journal.commit({}, {"params": model(1)})
+    assert np.array_equal(journal.released_message(5)["change"], model(0))
+
+
 def test_what_did_not_change_is_not_written_again_and_what_is_old_is_dropped(journal, path):
     params, first, second = model(0), model(1), model(2)
     journal.commit({}, {"params": params, "models": [first, params]})
@@ -243,3 +286,18 @@ def test_a_file_whose_checkpoint_is_one_blob_is_read_and_continued(path):
     journal.close()
     assert np.array_equal(read(path)["models"][1], model(2))
     assert np.array_equal(read(path)["params"], model(0))
+
+
+def test_a_journal_that_is_continued_lends_no_place_that_its_file_refers_to(path):
+    journal = Journal.create(path, HEADER)
+    journal.commit({}, {"params": model(1)})
+    source = journal.sent_memory
+    sent = np.frombuffer(source.take(model(2).nbytes), model(2).dtype)
+    sent[:] = model(2)
+    journal.payloads.append((7, sent))
+    journal.payload_sums[7] = page_sum(sent.data.cast("B"))
+    journal.commit(None, None)
+    journal.close()
+    again = Journal.open(path, write=True)
+    np.frombuffer(again.sent_memory.take(model(2).nbytes), np.uint8)[:] = 255
+    assert np.array_equal(again.payload(7, model(2).dtype), model(2))

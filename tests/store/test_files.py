@@ -105,13 +105,14 @@ def test_what_a_replaced_run_had_not_yet_moved_into_its_file_is_gone_with_it(pat
     """The file beside a run's own belongs to the run before; the new one must not read it."""
     old = Journal.create(path, {"name": "old"})
     old.commit({"now": 1.0}, {})
+    old.finish_writing()
     Journal.create(path, {"name": "new"}, replace=True).close()
     assert Journal.open(path).header() == {"name": "new"}
     assert Journal.open(path).checkpoint() is None
 
 
 def test_of_two_that_make_the_same_file_at_once_one_is_refused(path, monkeypatch):
-    monkeypatch.setattr(files, "check_free", lambda file, replace: None)
+    monkeypatch.setattr(files, "check_free", lambda *arguments: None)
     monkeypatch.setattr(Path, "exists", lambda self: False)
     Journal.create(path, {"name": "other"}).close()
     with pytest.raises(JournalError, match="made by another process meanwhile, and nothing was overwritten"):

@@ -28,6 +28,7 @@ from asyncfed.experiment import Experiment
 from asyncfed.presets import strategy_like
 from asyncfed.problems.protocol import Problem
 from asyncfed.runs.cores import usable_cores
+from asyncfed.runs.other_machines import OtherMachines
 
 BASELINE = "fedavg"
 STRATEGIES = ("fedavg", "fedasync", "fedbuff", "afl", "afl_delta_mean", "ringmaster", "fedcompass", "scaffold_async")
@@ -54,8 +55,11 @@ def recommend(
     budget: float | None = None,
     progress: float = 0.95,
     watch: Watcher | None = None,
+    cluster: OtherMachines | None = None,
+    described: bool = False,
 ) -> Recommendation:
-    """Search, compare and recommend; see `asyncfed.advise`."""
+    """Search, compare and recommend; see `asyncfed.advise`. `described`: the experiment describes the problem."""
+    described_by = experiment if described else None
     experiment.require_measurements("advice")
     aim = check_aim(objective)
     _check(seeds, workers, budget, progress)
@@ -73,7 +77,7 @@ def recommend(
     planned += planned_runs(len(spaces), max(len(space.choices) for space in spaces), SEARCH_SEEDS)
     cache = TrialCache(out_dir / TRIALS, f"{problem.fingerprint()} {sha256_of_files(files_read(charged))}")
     count = usable_cores() if workers is None else workers
-    with open_trial_pool(count, problem) as pool:
+    with open_trial_pool(count, problem, cluster, described_by) as pool:
         runner = TrialRunner(cache, pool, planned, watch)
         base = replace(experiment, strategy=chosen[BASELINE], stopping=None)
         metric = metric_of(problem)

@@ -17,6 +17,8 @@ from asyncfed.core.errors import AsyncFedError, ConfigError, JournalError
 from asyncfed.core.record import ValidationError, from_plain, to_json
 from asyncfed.experiment import Experiment
 from asyncfed.problems.protocol import Problem
+from asyncfed.runs.other_machines import OtherMachines
+from asyncfed.runs.problem_source import ProblemSource, problem_source
 from asyncfed.runs.process_pool import Pool, ProcessPool, SameProcess, check_portable
 from asyncfed.store.json_files import read_json
 from asyncfed.version import __version__
@@ -60,19 +62,22 @@ class TrialCache:
                 raise JournalError(f"The run {path} cannot be read ({error}). Delete it and run again.") from error
         return self._read[path]
 
+    def write(self, path: Path, done: TrialRun) -> None:
+        """Write a run's file, whole or not at all."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        unfinished = path.with_name(f"{path.stem}.{os.getpid()}.unfinished")
+        with unfinished.open("w") as file:
+            file.write(to_json(done))
+            file.flush()
+            os.fsync(file.fileno())
+        unfinished.replace(path)
 
-def simulate_and_save(experiment: Experiment, path: Path) -> None:
-    """Simulate an experiment on this process's problem and write its file, whole or not at all."""
+
+def simulate_held(experiment: Experiment) -> TrialRun:
+    """Simulate an experiment on this process's problem."""
     if not _problem:
         raise ConfigError("This process was not given a problem. Open it with `open_trial_pool`.")
-    done = simulate_trial(experiment, _problem[0])
-    path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(f"{path.stem}.{os.getpid()}.unfinished")
-    with unfinished.open("w") as file:
-        file.write(to_json(done))
-        file.flush()
-        os.fsync(file.fileno())
-    unfinished.replace(path)
+    return simulate_trial(experiment, _problem[0])
 
 
 class TrialRunner:
@@ -97,12 +102,14 @@ class TrialRunner:
         paths = [self.cache.path(experiment) for experiment in experiments]
         missing = {p: e for p, e in zip(paths, experiments, strict=True) if not p.exists()}
         self._count(len(experiments) - len(missing))
-        jobs = {self._pool.submit(simulate_and_save, e, path): e for path, e in missing.items()}
+        jobs = {self._pool.submit(simulate_held, e): (path, e) for path, e in missing.items()}
         for job in self._pool.finished(jobs):
+            path, experiment = jobs[job]
             try:
-                job.result()
+                done = job.result()
             except AsyncFedError as error:
-                raise type(error)(f"while simulating {to_json(jobs[job].strategy)}: {error}") from error
+                raise type(error)(f"while simulating {to_json(experiment.strategy)}: {error}") from error
+            self.cache.write(path, done)
             self._count(1)
         return [self.cache.read(path) for path in paths]
 
@@ -117,9 +124,18 @@ class TrialRunner:
 
 
 @contextmanager
-def open_trial_pool(count: int, problem: Problem) -> Iterator[Pool]:
-    """So many processes that hold the problem, each handed to it once; or for 1 this process itself."""
-    if count == 1:
+def open_trial_pool(
+    count: int, problem: Problem, cluster: OtherMachines | None = None, described_by: Experiment | None = None
+) -> Iterator[Pool]:
+    """So many processes that hold the problem, each handed to it once; or for 1 this process itself.
+
+    Processes of a cluster make it themselves, if an experiment describes it.
+    """
+    if cluster is not None:
+        source = problem_source(problem, described_by)
+        with cluster.open_pool(_load_problem, (source,), TELLING) as pool:
+            yield pool
+    elif count == 1:
         before = list(_problem)
         _hold_problem(problem)
         try:
@@ -138,6 +154,10 @@ _problem: list[Problem] = []
 
 def _hold_problem(problem: Problem) -> None:
     _problem[:] = [problem]
+
+
+def _load_problem(source: ProblemSource) -> None:
+    _hold_problem(source.load())
 
 
 def sha256_of_files(paths: Iterable[str]) -> str:

@@ -15,6 +15,7 @@ from asyncfed.analysis.protocols import Axis, Ratio, check_label
 from asyncfed.analysis.statistics import geometric_interval
 from asyncfed.core.errors import ConfigError
 from asyncfed.experiment import Experiment
+from asyncfed.runs.other_machines import OtherMachines
 from asyncfed.strategies.protocol import Strategy
 
 if TYPE_CHECKING:
@@ -152,6 +153,7 @@ def compare(
     prepared: PreparedData | None = None,
     workers: int | None = None,
     watch: Watcher | None = None,
+    cluster: OtherMachines | None = None,
 ) -> Comparison:
     """Run every strategy with every seed. Runs with the same seed share data, split and devices: they are pairs.
 
@@ -171,6 +173,7 @@ def compare(
         workers: processes, at least 1 (default: one per usable core). They change the speed and nothing else; 1 works
             in this process.
         watch: called after each run as `watch(done, total, label, seed)`.
+        cluster: other machines that do the runs, an open `asyncfed.Cluster`, in place of `workers`.
 
     Returns:
         The outcomes, and what each strategy needed to reach the target.
@@ -191,7 +194,7 @@ def compare(
         chosen = choose_metric(_measured_names(experiment, metric), metric)
         if target is not None:
             check_target(chosen, target)
-        done = do_tasks(tasks, workers, watch, run_task)
+        done = do_tasks(tasks, workers, watch, run_task, cluster)
     finally:
         problem_memory.forget()
     runs = {label: {seed: done[label, seed] for seed in seeds} for label in strategies}

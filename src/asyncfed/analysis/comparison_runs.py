@@ -16,6 +16,7 @@ from asyncfed.core.record import replace
 from asyncfed.experiment import Experiment
 from asyncfed.problems.protocol import Problem
 from asyncfed.runs.cores import usable_cores
+from asyncfed.runs.other_machines import OtherMachines
 from asyncfed.runs.process_pool import check_portable, open_pool
 from asyncfed.runs.result import RecordedRun
 from asyncfed.runs.simulate import simulate
@@ -109,15 +110,19 @@ def plan_tasks(experiment: Experiment, strategies: Mapping[str, Strategy], seeds
 
 
 def do_tasks(
-    tasks: Sequence[Task], workers: int | None, watch: Watcher | None, run: Callable[[Task], T]
+    tasks: Sequence[Task],
+    workers: int | None,
+    watch: Watcher | None,
+    run: Callable[[Task], T],
+    cluster: OtherMachines | None = None,
 ) -> Mapping[tuple[str, int], T]:
     """Do the runs; what `run` answers with, by strategy and seed. It is a function at the top of a module."""
     count = min(usable_cores() if workers is None else workers, len(tasks))
-    if count > 1:
+    if count > 1 or cluster is not None:
         for task in tasks:
             check_portable(task, str(task), "Define the strategy at the top of a module, or compare with workers=1.")
     done: dict[tuple[str, int], T] = {}
-    with open_pool(count, ADVICE) as pool:
+    with open_pool(count, ADVICE) if cluster is None else cluster.open_pool(advice=ADVICE) as pool:
         jobs = {pool.submit(run, task): task for task in tasks}
         for job in pool.finished(jobs):
             task = jobs[job]
@@ -185,7 +190,7 @@ def outcome_of(task: Task, finished: RecordedRun) -> Outcome:
         reason=finished.reason,
         evaluations=finished.evaluations,
         rounds=finished.rounds,
-        participation=finished.participation(),
+        participation=finished.participation_of_known(),
         sha256=finished.sha256,
         kept=finished.kept,
     )

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from asyncfed.core.errors import ConfigError, JournalError
+from asyncfed.problems.population import Population
 from asyncfed.runs.result import RecordedRun
 
 if TYPE_CHECKING:
@@ -82,8 +83,8 @@ class Run(RecordedRun):
     def optimal_value(self) -> float | None:
         """The objective at the problem's optimum; None where there is none, or where finding it takes too long."""
         problem = self.problem
-        if problem.num_params * int(problem.num_examples.sum()) > MOST_TO_OPTIMISE:
-            return None
+        if not isinstance(problem, Population) and problem.num_params * problem.num_examples.sum() > MOST_TO_OPTIMISE:
+            return None  # of a population, there is a formula or nothing
         optimum = problem.optimum()
         return None if optimum is None else float(problem.evaluate(optimum)["objective"])
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from asyncfed.api.finished_run import Run
+from asyncfed.cluster.live_engine import RayEngine
 from asyncfed.delays import DelayDescription, DelayModel
 from asyncfed.experiment import Experiment
 from asyncfed.live.checks import Limits
@@ -22,6 +23,7 @@ from asyncfed.runs import verify as verification
 from asyncfed.runs import what_if as alternatives
 from asyncfed.runs.given_problem import choose_problem
 from asyncfed.runs.live import LiveProgress, LiveWatcher
+from asyncfed.runs.other_machines import OtherMachines
 from asyncfed.runs.progress import Progress, Watcher
 from asyncfed.runs.result import RecordedRun, load_run
 from asyncfed.runs.simulate import CHECKPOINT_SECONDS
@@ -50,6 +52,7 @@ def run(
     progress: bool = True,
     force: bool = False,
     checkpoint_seconds: float = CHECKPOINT_SECONDS,
+    cluster: OtherMachines | None = None,
 ) -> Run:
     """Simulate an experiment in virtual time, to its end or until Ctrl-C.
 
@@ -65,6 +68,7 @@ def run(
         progress: whether a progress bar is shown: on standard error if that is a terminal and there is no `watch`.
         force: replace a file that exists already.
         checkpoint_seconds: wall-clock seconds between checkpoints, 0 or more.
+        cluster: other machines that train the clients, an open `asyncfed.Cluster`; the run is the same.
 
     Returns:
         The run. After Ctrl-C its verdict is `interrupted`, and `resume` continues it if it has a file.
@@ -85,6 +89,7 @@ def run(
                 watch=watch or bar,
                 force=force,
                 checkpoint_seconds=checkpoint_seconds,
+                cluster=cluster,
             )
         )
 
@@ -157,6 +162,7 @@ def resume(
     threads: int | None = None,
     watch: Callable[[Progress | LiveProgress], None] | None = None,
     checkpoint_seconds: float = CHECKPOINT_SECONDS,
+    cluster: OtherMachines | None = None,
 ) -> Run:
     """Continue an interrupted run, simulated or live. A run that is finished is loaded.
 
@@ -172,6 +178,7 @@ def resume(
         threads: at least 1 (default: all cores). They change the speed and nothing else.
         watch: called now and then with the `Progress` (simulated) or `LiveProgress` (live) of the run.
         checkpoint_seconds: wall-clock seconds between checkpoints of a simulated run, 0 or more.
+        cluster: other machines that train the clients of a simulated run, an open `asyncfed.Cluster`.
 
     Returns:
         The run, as `run` or `run_live` would have returned it.
@@ -183,9 +190,11 @@ def resume(
             problem=problem,
             delays=delays,
             engine=engine,
+            engines={"ray": RayEngine},
             threads=threads,
             watch=watch,
             checkpoint_seconds=checkpoint_seconds,
+            cluster=cluster,
         )
     )
 
@@ -303,6 +312,7 @@ def advise(
     progress: float = 0.95,
     out_dir: Path | str = "runs/advise",
     watch: Callable[[int, int], None] | None = None,
+    cluster: OtherMachines | None = None,
 ) -> Advice:
     """Which strategy for these data and these stragglers? Simulate several with many settings, and recommend one.
 
@@ -328,6 +338,7 @@ def advise(
             above 0 and below 1.
         out_dir: the folder of the simulated runs.
         watch: called as `watch(done, planned)` after each run.
+        cluster: other machines that do the runs, an open `asyncfed.Cluster`, in place of `workers`.
 
     Returns:
         The advice: print it, `save` its page, `to_toml` what it recommends.
@@ -351,5 +362,7 @@ def advise(
             budget=budget,
             progress=progress,
             watch=watch,
+            cluster=cluster,
+            described=problem is None,
         )
     )

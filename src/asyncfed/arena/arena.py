@@ -15,6 +15,7 @@ from asyncfed.arena.results_store import ENTRIES, RUNS, arena_digest
 from asyncfed.core.errors import ConfigError, did_you_mean
 from asyncfed.core.record import Record, to_json
 from asyncfed.runs.kept_results import ADVICE, Computation, KeptResults, Watcher
+from asyncfed.runs.other_machines import OtherMachines
 from asyncfed.runs.process_pool import Pool, open_pool
 from asyncfed.runs.result_lines import end_last_line, read_lines
 from asyncfed.strategies.algorithm import algorithms
@@ -114,7 +115,9 @@ def plan_arena(
     )
 
 
-def run_arena(plan: ArenaPlan, folder: Path, workers: int, watch: Watcher | None = None) -> ArenaResults:
+def run_arena(
+    plan: ArenaPlan, folder: Path, workers: int, watch: Watcher | None = None, cluster: OtherMachines | None = None
+) -> ArenaResults:
     """Compute what is missing, in so many processes, and answer with everything.
 
     Args:
@@ -122,13 +125,15 @@ def run_arena(plan: ArenaPlan, folder: Path, workers: int, watch: Watcher | None
         folder: where runs are kept.
         workers: how many processes; 1 computes in this one.
         watch: called after each entry.
+        cluster: other machines that compute, in place of `workers`. They write no file: of an entry that they have not
+            finished, no run is kept.
 
     Returns:
         The results: the same, whatever the number of processes, and however often it was stopped and begun again.
     """
     code = arena_digest()
-    with open_pool(workers, ADVICE) as pool:
-        work = _Computation(plan, folder, code, pool, watch)
+    with open_pool(workers, ADVICE) if cluster is None else cluster.open_pool(advice=ADVICE) as pool:
+        work = _Computation(plan, folder, code, pool, watch, writes_runs=cluster is None)
         limits = {entry.cell: entry.limit for entry in work.compute([(cell, BASELINE, None) for cell in plan.cells])}
         others = [(cell, name, limits[cell]) for cell in plan.cells for name in plan.strategies if name != BASELINE]
         work.compute(others)
@@ -138,10 +143,12 @@ def run_arena(plan: ArenaPlan, folder: Path, workers: int, watch: Watcher | None
 class _Computation:
     """The entries that are done, and what computes the others."""
 
-    def __init__(self, plan: ArenaPlan, folder: Path, code: str, pool: Pool, watch: Watcher | None) -> None:
+    def __init__(
+        self, plan: ArenaPlan, folder: Path, code: str, pool: Pool, watch: Watcher | None, writes_runs: bool
+    ) -> None:
         self.done: dict[tuple[Cell, str], Entry] = {}
         self._plan = plan
-        self._folder = folder
+        self._runs_file = folder / RUNS if writes_runs else None
         self._code = code
         self._pool = pool
         self._watch = watch
@@ -159,7 +166,7 @@ class _Computation:
     def _computation(self, cell: Cell, name: str, limit: float | None) -> Computation:
         request = EntryRequest(cell, name, limit, self._plan.num_trials, self._plan.seeds, self._code)
         key = hashlib.sha256(to_json(request).encode()).hexdigest()[:32]
-        return Computation(key, compute_entry, (request, self._folder, self._runs.get(request.label, {})))
+        return Computation(key, compute_entry, (request, self._runs_file, self._runs.get(request.label, {})))
 
     def _finish(self, entry: Entry) -> None:
         self.done[entry.cell, entry.strategy] = entry

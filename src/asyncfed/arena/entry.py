@@ -10,7 +10,7 @@ from asyncfed.analysis.statistics import geometric_interval
 from asyncfed.arena.cells import Cell, base_experiment, cell_experiment, make_strategy
 from asyncfed.arena.measured_run import RunOutcome, Targets, find_targets, run_to_targets, without_run
 from asyncfed.arena.problems import PROBLEMS
-from asyncfed.arena.results_store import RUNS, RunStore
+from asyncfed.arena.results_store import RunStore
 from asyncfed.arena.tuning import Trial, best_trial, tune
 from asyncfed.core.errors import AsyncFedError
 from asyncfed.core.record import Record
@@ -76,9 +76,9 @@ class EntryRequest(Record):
         return f"{self.cell.key}/{self.strategy}"
 
 
-def compute_entry(request: EntryRequest, folder: Path, known: dict[str, Any]) -> Entry:
+def compute_entry(request: EntryRequest, file: Path | None, known: dict[str, Any]) -> Entry:
     """Tune a strategy and measure it; runs that are known are not done again, the others are added to the file."""
-    cell, name, store = request.cell, request.strategy, RunStore(folder / RUNS, request.label, request.code, known)
+    cell, name, store = request.cell, request.strategy, RunStore(file, request.label, request.code, known)
 
     def run(rate: float, steps: int, seed: int, limit: float | None) -> RunOutcome:
         return _stored_run(cell, name, rate, steps, seed, limit, store)

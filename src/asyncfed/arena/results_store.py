@@ -29,13 +29,13 @@ class RunStore:
     """The runs of one strategy in one cell: those that are known, and those that it adds to the file.
 
     Args:
-        path: the file of runs.
+        path: the file of runs; None on a machine that does not have it, where none are added.
         label: what the lines say they belong to.
         code: `arena_digest()`.
         known: outcomes by key.
     """
 
-    def __init__(self, path: Path, label: str, code: str, known: dict[str, Any]) -> None:
+    def __init__(self, path: Path | None, label: str, code: str, known: dict[str, Any]) -> None:
         self._path = path
         self._label = label
         self._code = code
@@ -51,4 +51,5 @@ class RunStore:
 
     def add(self, key: str, outcome: RunOutcome) -> None:
         """Write an outcome down."""
-        append_line(self._path, {"label": self._label, "key": key, "outcome": to_plain(outcome)})
+        if self._path is not None:
+            append_line(self._path, {"label": self._label, "key": key, "outcome": to_plain(outcome)})

@@ -7,8 +7,9 @@ from typing import Annotated, Literal
 
 import typer
 
+from asyncfed.cli.cluster_option import chosen_cluster
 from asyncfed.cli.experiment_options import DELAY_NAMES, ExperimentOptions, takes_experiment
-from asyncfed.cli.options import OutFolder, Workers
+from asyncfed.cli.options import Cluster, OutFolder, Workers
 from asyncfed.cli.output import console, print_line, print_stopped
 
 STRATEGY_NAMES = "fedavg,fedasync,fedbuff,afl,afl_delta_mean,ringmaster,fedcompass,scaffold_async"
@@ -43,6 +44,7 @@ def advise(
         typer.Option(help="Virtual seconds of each simulated run.", show_default="from a first run of FedAvg"),
     ] = None,
     workers: Workers = None,
+    cluster: Cluster = None,
     out_dir: OutFolder = Path("runs/advise"),
 ) -> None:
     """Recommend a strategy for these data and delays.
@@ -57,10 +59,13 @@ def advise(
     plotly_script()  # complains now, not after minutes
     chosen = options.prepare()
     try:
-        with counting_bar(console, "simulated runs, at most", 1) as watch:
+        with (
+            chosen_cluster(cluster, workers) as machines,
+            counting_bar(console, "simulated runs, at most", 1) as watch,
+        ):
             advice = api.advise(
                 chosen.experiment,
-                problem=chosen.problem,
+                prepared=chosen.data,
                 objective=objective,
                 strategies=None if strategies is None else [name.strip() for name in strategies.split(",")],
                 delays=delays,
@@ -70,6 +75,7 @@ def advise(
                 progress=progress,
                 out_dir=out_dir,
                 watch=watch,
+                cluster=machines,
             )
     except KeyboardInterrupt:
         print_stopped(f"stopped; what was simulated is kept in {out_dir}, and the same command continues")

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from asyncfed.cli.cell_progress import cell_progress, split_names, stoppable
-from asyncfed.cli.options import OutFolder, Workers
+from asyncfed.cli.cluster_option import chosen_cluster
+from asyncfed.cli.options import Cluster, OutFolder, Workers
 from asyncfed.cli.output import console, print_line, save_figure
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ def arena(
         int | None, typer.Option(help="Settings tried for each strategy and cell.", show_default="6; 4 with --quick")
     ] = None,
     workers: Workers = None,
+    cluster: Cluster = None,
     out_dir: OutFolder = Path("runs/arena"),
 ) -> None:
     """Run all strategies on the same cells, tuned alike.
@@ -55,16 +57,17 @@ def arena(
     count = thread_count(workers)
     print_line(
         f"arena: {len(plan.strategies)} strategies, {len(plan.cells)} cells, {plan.num_trials} settings tried, "
-        f"{len(plan.seeds)} seeds; {count} processes; results in {out_dir}"
+        f"{len(plan.seeds)} seeds; {f'{count} processes' if cluster is None else 'a cluster'}; results in {out_dir}"
     )
     per_cell = len(plan.strategies)
     with (
         stoppable(out_dir),
+        chosen_cluster(cluster, workers) as machines,
         cell_progress(
             "strategies by cells", len(plan.cells) * per_cell, lambda done: f" (about {done // per_cell} cells)"
         ) as watch,
     ):
-        results = run_arena(plan, out_dir, count, watch)
+        results = run_arena(plan, out_dir, count, watch, machines)
     rows = summarise(results)
     console.print(_overall_table(rows))
     table, everything = write_tables(results, rows, out_dir)

@@ -37,11 +37,16 @@ DELAY_NAMES = "none, laptop, stragglers, heavy_tailed, cluster, hospital or phon
 
 
 class PreparedExperiment(NamedTuple):
-    """An experiment, its data, prepared once, and the problem they make."""
+    """An experiment, its data, prepared once, and the problem they make; a population has no data to prepare."""
 
     experiment: Experiment
-    data: PreparedData
+    prepared: PreparedData | None
     problem: Problem
+
+    @property
+    def data(self) -> PreparedData:
+        """The data, for a command that needs all rows: those of a small population are written out."""
+        return self.experiment.prepare_data() if self.prepared is None else self.prepared
 
 
 @dataclass(frozen=True)
@@ -84,6 +89,9 @@ class ExperimentOptions:
     ] = None
     num_clients: Annotated[
         int | None, typer.Option(help="Clients of a preset, or of a table without a client column.", show_default="10")
+    ] = None
+    concurrency: Annotated[
+        int | None, typer.Option(help="Clients at work at once, in place of --fraction.", show_default=OWN)
     ] = None
     rounds: Annotated[int | None, typer.Option(help="Rounds to run at most.", show_default=OWN)] = None
     seed: Annotated[int | None, typer.Option(help="Seed of everything random.", show_default="0")] = None
@@ -156,17 +164,18 @@ class ExperimentOptions:
         with _reading_shown(f"preparing the data of {self.data or self.experiment or PRESET}"):
             table = self._table_source()
             if table is not None:
+                data: PreparedData | None
                 unchanged, data, problem = self._table(table)
                 chosen = self._change(unchanged, is_table=True)
                 problem = chosen.attacked(problem)
             else:
                 chosen = self._change(self._preset())
-                data = chosen.prepare_data()
+                data = None if chosen.makes_rows_late else chosen.prepare_data()
                 problem = chosen.problem(data)
         if table is not None and not chosen.data.names_clients:
-            count = data.clients.num_clients
+            count = problem.num_clients
             print_note(f"no column names the owner of a row: rows are assigned to {count} clients at random")
-        for note in data.notes:
+        for note in () if data is None else data.notes:
             print_note(note)
         chosen = chosen if self.lr is None else _with_rate(chosen, self.lr, problem)
         return PreparedExperiment(chosen, data, problem)
@@ -226,6 +235,11 @@ class ExperimentOptions:
         if self.delays is not None:
             named = delays_named(self.delays)
             chosen = replace(chosen, delays=table_delays(chosen.strategy.work, named) if is_table else named)
+        if self.concurrency is not None:
+            field = next((name for name in ("concurrency", "cohort_size") if name in to_plain(chosen.strategy)), None)
+            if field is None:
+                raise ConfigError("--concurrency is for strategies with a number at work at once, and this has none.")
+            chosen = changed(chosen, {f"strategy.{field}": self.concurrency})
         if self.attack is not None or self.liars is not None:
             chosen = changed(chosen, {"attack": _liars_named(self.attack, self.liars, chosen)})
         if self.compress is not None:

@@ -14,11 +14,15 @@ Nodes = Annotated[int, typer.Option(help="How many nodes there are, one client e
 
 
 @flower.command("new")
-def new(folder: Annotated[Path, typer.Argument(help="The app's folder, new or empty.")], nodes: Nodes = 3) -> None:
+def new(
+    folder: Annotated[Path, typer.Argument(help="The app's folder, new or empty.")],
+    nodes: Nodes = 3,
+    torch: Annotated[bool, typer.Option("--torch", help="Around a PyTorch module.")] = False,
+) -> None:
     """Write a small Flower app to begin with."""
     from asyncfed.flower.new_app import write_app
 
-    for file in write_app(folder, nodes):
+    for file in write_app(folder, nodes, torch):
         print_line(f"wrote {file}")
 
 
@@ -39,6 +43,9 @@ def up(
     try:
         with federation(folder, nodes, restart_proof=restart_proof, port=port) as here:
             starting.stop()
+            if here.ended_before:
+                left = ", ".join(here.ended_before)
+                complaints.print(f"ended what a killed predecessor had left running: {left}", soft_wrap=True)
             console.print(f"SuperLink at {here.address}, {nodes} nodes, files in {here.folder}", soft_wrap=True)
             console.print("to run an app, in another terminal:", style="dim")
             console.print(f"  FLWR_HOME={here.home} flwr run APP asyncfed --stream", highlight=False, soft_wrap=True)

@@ -125,15 +125,16 @@ def _describe_run(file: Path) -> RunDescription:
 
     recorded = load(file)
     experiment = recorded.experiment
-    data = experiment.prepare_data()
+    data = None if experiment.makes_rows_late else experiment.prepare_data()
     problem = experiment.problem(data)
     if problem.fingerprint() == recorded.header["problem"]:
         recorded = load(file, problem=problem)
-        heterogeneity = (
-            experiment.measure_heterogeneity(data.clients).verdict
-            if experiment.measures_clients
-            else "not measured: a private run"
-        )
+        if not experiment.measures_clients:
+            heterogeneity = "not measured: a private run"
+        elif data is None:
+            heterogeneity = "drawn from the law of a population"
+        else:
+            heterogeneity = experiment.measure_heterogeneity(data.clients).verdict
     else:
         heterogeneity = "a problem of your own, which the file does not hold"
     return RunDescription(

@@ -101,6 +101,9 @@ def print_run(
 
 def exit_by_verdict(run: Run) -> None:
     """Exit with 130 after a run that was interrupted, and with 1 after one that ended badly; say what to do next."""
+    if run.writer is not None:
+        print_note(f"still running: it is being written by {run.writer}")
+        return
     if not run.finished:
         print_stopped(f"stopped; `asyncfed resume {run.path}` continues")
         raise typer.Exit(130)

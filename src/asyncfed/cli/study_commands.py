@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from asyncfed.cli.cluster_option import chosen_cluster
 from asyncfed.cli.experiment_options import ExperimentOptions, takes_experiment
-from asyncfed.cli.options import OutFolder, Threads, Workers
+from asyncfed.cli.options import Cluster, OutFolder, Threads, Workers
 from asyncfed.cli.output import console, print_line, print_stopped, save_figure
 from asyncfed.core.errors import ConfigError
 
@@ -52,6 +54,7 @@ def compare(
         float | None, typer.Option(help="The accuracy to reach, above 0 and at most 1, in place of a loss.")
     ] = None,
     workers: Workers = None,
+    cluster: Cluster = None,
     out_dir: OutFolder = Path("runs/compare"),
 ) -> None:
     """Compare strategies on the same data, delays and seeds."""
@@ -66,13 +69,17 @@ def compare(
     from asyncfed.report.terminal.progress import counting_bar
     from asyncfed.report.terminal.run_tables import comparison_table
 
-    base, data, _ = options.prepare()
+    base, data, problem = options.prepare()
     usual = PAPER_STRATEGIES if options.names_preset else TABLE_STRATEGIES
-    metric, target = _choose_target(metric, target_loss, target_accuracy, "validation" in data.held_out)
+    validates = data is not None and "validation" in data.held_out
+    metric, target = _choose_target(metric, target_loss, target_accuracy, validates)
     names = [name.strip() for name in (strategies or usual).split(",")]
-    count = data.clients.num_clients
+    count = problem.num_clients
     chosen = {name: options.defend(strategy_like(name, base.strategy, rate), count) for name in names}
-    with counting_bar(console, "runs", len(names) * seeds) as watch:
+    with (
+        chosen_cluster(cluster, workers) as machines,
+        counting_bar(console, "runs", len(names) * seeds) as watch,
+    ):
         comparison = compare_strategies(
             base,
             chosen,
@@ -82,6 +89,7 @@ def compare(
             prepared=data,
             workers=workers,
             watch=lambda done, total, label, number: watch(done),
+            cluster=machines,
         )
     console.print(comparison_table(comparison, names[-1]))
     save_figure(draw_comparison(comparison), out_dir / "comparison.png")
@@ -213,6 +221,7 @@ def reproduce(
     seeds: Annotated[int | None, typer.Option(help="How many seeds (default: 5, or 2 with --quick).")] = None,
     out_dir: OutFolder = Path("runs/reproduce"),
     workers: Workers = None,
+    cluster: Cluster = None,
     force: Annotated[bool, typer.Option("--force", help="Do finished runs again.")] = False,
 ) -> None:
     """Run the paper's experiments again and test its claims.
@@ -229,11 +238,13 @@ def reproduce(
     missing, needed = wanted.missing(), len(wanted.experiments)
     console.print(f"figures: {len(wanted.figures)}; runs: {needed}, of which done already: {needed - len(missing)}")
     try:
-        with reproduction.open_workers(workers) as pool:
+        with chosen_cluster(cluster, workers) as machines, ExitStack() as pools:
+            pool = pools.enter_context(reproduction.open_workers(workers))
+            there = pool if machines is None else pools.enter_context(machines.open_pool(advice=reproduction.ADVICE))
             with counting_bar(console, "client updates", sum(map(cost, missing))) as watch:
-                reproduction.simulate_missing(wanted, pool, watch)
+                reproduction.simulate_missing(wanted, there, watch)
             with console.status("drawing"):
-                written = reproduction.write_results(wanted, pool)
+                written = reproduction.write_results(wanted, pool)  # files of this machine
     except KeyboardInterrupt:
         print_stopped("stopped; the same command continues")
         raise typer.Exit(130) from None

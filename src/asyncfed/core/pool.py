@@ -3,59 +3,72 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 
 class ClientPool:
     """Clients in an arbitrary but repeatable order; a removed one is replaced by the last.
 
-    Costs the same per operation for ten clients and for a million, which is what keeps the cost of an update
-    independent of how many clients are idle.
+    All whole numbers are put in an order, whose first `len(pool)` places are the pool; adding and removing let two of
+    them change places. Only numbers that were moved are stored: a hundred million clients take the memory of those
+    that were ever drawn, and an operation takes the same time for any number.
 
     >>> pool = ClientPool(range(4))
     >>> pool.remove(1), list(pool), len(pool), 1 in pool
     (True, [0, 3, 2], 3, False)
     """
 
-    __slots__ = ("_members", "_places")
+    __slots__ = ("_client_at", "_place_of", "_size")
 
     def __init__(self, clients: Iterable[int] = ()) -> None:
-        self._members = list(clients)
-        self._places: list[int] = [-1] * (max(self._members, default=-1) + 1)
-        for place, client in enumerate(self._members):
-            self._places[client] = place
+        self._client_at, self._place_of = dict[int, int](), dict[int, int]()
+        is_whole = isinstance(clients, range) and clients == range(len(clients))
+        self._size = len(clients) if is_whole else 0  # type: ignore[arg-type]
+        for client in () if is_whole else clients:
+            self.add(client)
 
     def __len__(self) -> int:
-        return len(self._members)
+        return self._size
 
     def __getitem__(self, position: int) -> int:
-        return self._members[position]
+        place = range(self._size)[position]
+        return self._client_at.get(place, place)
 
     def __iter__(self) -> Iterator[int]:
-        return iter(self._members)
+        return map(self.__getitem__, range(self._size))
 
     def __contains__(self, client: int) -> bool:
-        places = self._places
-        return 0 <= client < len(places) and places[client] >= 0
+        return 0 <= self._place_of.get(client, client) < self._size
+
+    def _move(self, client: int, place: int) -> None:
+        before, other = self._place_of.get(client, client), self._client_at.get(place, place)
+        self._client_at[before], self._client_at[place] = other, client
+        self._place_of[other], self._place_of[client] = before, place
 
     def add(self, client: int) -> None:
-        places = self._places
-        if client >= len(places):
-            places.extend([-1] * (client + 1 - len(places)))
-        if places[client] < 0:
-            places[client] = len(self._members)
-            self._members.append(client)
+        if client not in self:
+            self._move(client, self._size)
+            self._size += 1
 
     def remove(self, client: int) -> bool:
         """Take the client out; False if it was not there."""
-        places = self._places
-        if not 0 <= client < len(places):
+        if client not in self:
             return False
-        place = places[client]
-        if place < 0:
-            return False
-        last = self._members.pop()
-        if last != client:
-            self._members[place] = last
-            places[last] = place
-        places[client] = -1
+        self._size -= 1
+        self._move(client, self._size)
         return True
+
+    def to_plain(self) -> dict[str, Any]:
+        """The pool as JSON can hold it, the same whatever led to it: as long as the list of those that were moved."""
+        places = sorted(place for place, client in self._client_at.items() if client != place)
+        return {"size": self._size, "places": places, "clients": [self._client_at[place] for place in places]}
+
+    @classmethod
+    def from_plain(cls, plain: Any) -> ClientPool:
+        """The inverse of `to_plain`; files of earlier versions list all clients."""
+        if isinstance(plain, list):
+            return cls(plain)
+        pool = cls(range(plain["size"]))
+        pool._client_at = dict(zip(plain["places"], plain["clients"], strict=True))
+        pool._place_of = {client: place for place, client in pool._client_at.items()}
+        return pool

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Sequence
+from functools import cache
 from math import inf, isfinite
 from typing import TYPE_CHECKING, Any, cast
 
@@ -62,24 +63,22 @@ class Server:
         self.budget = budget or Budget()
         self.updates = self.version = self.round = self.in_flight = self.next_ticket = 0
         self.stopped: str | None = None
-        self.outstanding: dict[int, Dispatch] = {}
-        self.waiting: dict[int, Dispatch] = {}
+        self.outstanding, self.waiting = dict[int, Dispatch](), dict[int, Dispatch]()
         present = [c for c in range(len(num_examples)) if c not in absent] if absent else range(len(num_examples))
         self.clients, self.idle = ClientPool(present), ClientPool(present)
-        self.total_examples = sum(num_examples[c] for c in present)
         self.delay_spread: float | None = None
         self.rng = Stream(0)
-        self._examples = list(num_examples)
+        # And the samples of those who joined since, less those of who is not here any more, or not yet.
+        self._examples, self._gained = num_examples, -sum([num_examples[c] for c in absent if c < len(num_examples)])
+        self._examples_at_first = cache(lambda: sum(num_examples))  # not before somebody asks: there may be 10**8
         self._declared: dict[int, int] = {}  # of clients that joined since; the rest is known from the start
         self._clients_changed = False
-        self._most_rounds = inf if self.budget.rounds is None else self.budget.rounds
-        self._most_updates = inf if self.budget.updates is None else self.budget.updates
-        self._deadline = inf if self.budget.elapsed is None else self.budget.elapsed
-        self._load: dict[int, int] = {}
-        self._memories: dict[int, int] = {}  # the last accepted ticket of each client whose work remembers
+        limits = (self.budget.rounds, self.budget.updates, self.budget.elapsed)
+        self._most_rounds, self._most_updates, self._deadline = (inf if limit is None else limit for limit in limits)
+        # How many tickets each busy client has, and the last accepted one of each client whose work remembers.
+        self._load, self._memories = dict[int, int](), dict[int, int]()
         self._shortest, self._longest = inf, 0.0
-        self._draws = purpose_key(seed, "strategy")
-        self._inputs = 0
+        self._draws, self._inputs = purpose_key(seed, "strategy"), 0
         self._in_order = True  # tickets that are out come in the order of their versions
         self._plan: tuple[Work, Any, int, Work, bool] | None = None
         self._observe: Any = getattr(strategy, "observe", None) if getattr(strategy, "observes", False) else None
@@ -95,7 +94,13 @@ class Server:
 
     def num_examples(self, client: int) -> int:
         """What the client declared when it joined."""
-        return self._examples[client]
+        at_first = self._examples[client] if client < len(self._examples) else 0
+        return self._declared.get(client, at_first)
+
+    @property
+    def total_examples(self) -> int:
+        """The samples of all clients that are here; summed up when somebody asks."""
+        return self._examples_at_first() + self._gained
 
     def load(self, client: int) -> int:
         """How many tickets the client holds."""
@@ -173,9 +178,9 @@ class Server:
             why = "it is here already, or one of the numbers is negative"
             raise ProtocolError(f"client {client} cannot join with {num_examples} examples: {why}.")
         self._begin_input()
-        self._declare(client, num_examples)
+        self._declared[client] = num_examples
         self._clients_changed = True
-        self.total_examples += num_examples
+        self._gained += num_examples
         self.clients.add(client)
         self.idle.add(client)
         self._state, actions = self.strategy.on_join(self._state, client, self)
@@ -191,7 +196,7 @@ class Server:
         self._begin_input()
         self.clients.remove(client)
         self.idle.remove(client)
-        self.total_examples -= self._examples[client]
+        self._gained -= self.num_examples(client)
         self._clients_changed = True
         self._state, actions = self.strategy.on_leave(self._state, client, self)
         outputs = self._carry_out(actions)
@@ -321,10 +326,8 @@ class Server:
         self.rng.word = (self._draws + self._inputs * TICKET_STEP) & MASK
 
     def _note_duration(self, duration: float) -> None:
-        if duration < self._shortest:
-            self._shortest = duration
-        if duration > self._longest:
-            self._longest = duration
+        self._shortest = duration if duration < self._shortest else self._shortest
+        self._longest = duration if duration > self._longest else self._longest
 
     def _refusal(self, report: Report, dispatch: Dispatch | None) -> ProtocolError:
         """Why this report cannot be taken."""
@@ -336,11 +339,6 @@ class Server:
         elif dispatch.client != report.client:
             why = f", which belongs to client {dispatch.client}"
         return ProtocolError(f"client {report.client} reported ticket {report.ticket}{why}; the report is refused.")
-
-    def _declare(self, client: int, num_examples: int) -> None:
-        if client >= len(self._examples):
-            self._examples.extend([0] * (client + 1 - len(self._examples)))
-        self._examples[client] = self._declared[client] = num_examples
 
     def _settle(self, ticket: int, dispatch: Dispatch) -> None:
         del self.outstanding[ticket]
@@ -369,8 +367,8 @@ class Server:
             "in_flight": [to_plain(d) for d in self.outstanding.values()],
             "waiting": [to_plain(d) for d in self.waiting.values()],
             "declared": list(self._declared.items()),
-            "clients": list(self.clients) if self._clients_changed else None,
-            "idle": list(self.idle),
+            "clients": self.clients.to_plain() if self._clients_changed else None,
+            "idle": self.idle.to_plain(),
             "next_ticket": self.next_ticket,
             "shortest": None if self._shortest == inf else self._shortest,
             "longest": self._longest,
@@ -387,13 +385,12 @@ class Server:
         self.waiting = {d["ticket"]: from_plain(d, Dispatch) for d in snapshot["waiting"]}
         self.in_flight = len(self.outstanding)
         self._in_order = False  # perhaps they do not
-        for client, num_examples in snapshot["declared"]:
-            self._declare(client, num_examples)
+        self._declared = dict(snapshot["declared"])
         self._clients_changed = snapshot["clients"] is not None
         if self._clients_changed:
-            self.clients = ClientPool(snapshot["clients"])
-        self.idle = ClientPool(snapshot["idle"])
-        self.total_examples = sum(self._examples[c] for c in self.clients)
+            self.clients = ClientPool.from_plain(snapshot["clients"])
+            self._gained = sum(map(self.num_examples, self.clients)) - self._examples_at_first()
+        self.idle = ClientPool.from_plain(snapshot["idle"])
         self._load = dict(Counter(d.client for d in self.outstanding.values()))
         self._shortest = inf if snapshot["shortest"] is None else snapshot["shortest"]
         self._longest, self._inputs, self._plan = snapshot["longest"], snapshot["inputs"], None

@@ -10,10 +10,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from asyncfed.store.files import LOCK
 from asyncfed.store.process_lock import MOST_BYTES, find_holder
-
-LOCK = "-lock"
-"""What is added to the name of a run's file for that of its lock."""
 
 LOCKED_SINCE = 6
 """The first schema version whose writers hold a lock."""

@@ -32,6 +32,7 @@ def listen(host: str, port: int) -> socket.socket:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listener.bind((host, candidate))
+            listener.listen()  # two may have bound the same port: the second is told only now
             return listener
         except OSError as error:
             listener.close()

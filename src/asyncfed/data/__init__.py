@@ -16,6 +16,7 @@ from asyncfed.data.heterogeneity_measurement import measure_heterogeneity
 from asyncfed.data.heterogeneity_report import HeterogeneityReport, SkewTest
 from asyncfed.data.holdout import HeldOut, Holdout
 from asyncfed.data.label_partition import partition_by_label
+from asyncfed.data.population import MakesRowsLate, Population
 from asyncfed.data.preparation import ColumnRoles, prepare_raw_table, prepare_table
 from asyncfed.data.raw_table import Column, RawTable
 from asyncfed.data.reading.progress import ReadingWatcher, watch_reading
@@ -61,8 +62,10 @@ __all__ = [
     "Holdout",
     "InOrder",
     "LabelDirichlet",
+    "MakesRowsLate",
     "PaperClassification",
     "PaperRegression",
+    "Population",
     "Preparation",
     "PreparedData",
     "Published",

@@ -8,7 +8,7 @@ from asyncfed.core.errors import ConfigError
 from asyncfed.core.random import purpose_key
 from asyncfed.core.record import Config
 from asyncfed.delays.checks import is_finite_number, require_positive
-from asyncfed.delays.client_traits import Trait, shared_trait
+from asyncfed.delays.client_traits import MOST_LISTED, Computed, Trait, shared_trait
 from asyncfed.delays.delay_protocols import Array
 from asyncfed.delays.keyed_draws import client_unit, client_units
 
@@ -90,5 +90,10 @@ def phase_trait(availability: Availability, num_clients: int, seed: int) -> Trai
     if not availability.random_phase:
         return shared_trait(0.0, num_clients)
     purpose, period = purpose_key(seed, "phase"), availability.period
-    known = (client_units(purpose, num_clients) * period).tolist()
-    return Trait(known, lambda client: client_unit(purpose, client) * period)
+
+    def phase(client: int) -> float:
+        return client_unit(purpose, client) * period
+
+    if num_clients > MOST_LISTED:
+        return Trait(Computed(num_clients, phase), phase)
+    return Trait((client_units(purpose, num_clients) * period).tolist(), phase)

@@ -1,28 +1,55 @@
 """What each client keeps for a whole run: its device class, its slowness, its bandwidth.
 
-A trait is read as `known[client]` for the clients known at the start, without a call, because every ticket needs it;
-that of a client that joins later is computed from its own keyed number, so that no table has to grow.
+A trait is read as `known[client]` for the clients known at the start, from a list, because every ticket needs it. Where
+there are more than a list should hold, `known` computes it when it is read. That of a client that joins later is
+computed from its own keyed number, so that no table has to grow.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from math import inf
-from typing import Generic, Literal, NamedTuple, TypeVar
+from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
 from asyncfed.core.random import purpose_key
 from asyncfed.core.record import UNSET, UnsetType
-from asyncfed.delays.devices import Device, assign_classes, class_of_joining, complete_classes
+from asyncfed.delays.devices import ClassBounds, Device, class_of_joining, complete_classes
 from asyncfed.delays.distributions import Distribution
 from asyncfed.delays.keyed_draws import client_unit, client_units
 
 T = TypeVar("T")
 
+MOST_LISTED = 1_000_000
+"""Clients up to which what each of them keeps is in a list; of more, it is computed when it is asked for."""
+
+
+class Computed(Sequence[T]):
+    """What each of so many clients has, computed when it is read.
+
+    Args:
+        num_clients: how many there are.
+        compute: the value of a client.
+    """
+
+    def __init__(self, num_clients: int, compute: Callable[[int], T]) -> None:
+        self._num_clients, self._compute = num_clients, compute
+
+    def __len__(self) -> int:
+        return self._num_clients
+
+    def __getitem__(self, client: Any) -> Any:
+        if not 0 <= client < self._num_clients:
+            raise IndexError(client)
+        return self._compute(client)
+
+    def __iter__(self) -> Iterator[T]:
+        return map(self._compute, range(self._num_clients))
+
 
 class Trait(NamedTuple, Generic[T]):
     """The value of each client known at the start, and how to find that of a client that joins later."""
 
-    known: list[T]
+    known: Sequence[T]
     later: Callable[[int], T]
 
     def of(self, client: int) -> T:
@@ -36,7 +63,10 @@ def device_trait(devices: Sequence[Device], num_clients: int, seed: int, purpose
     if len(classes) == 1:
         return shared_trait(classes[0], num_clients)
     purpose = purpose_key(seed, purpose_name)
-    known = [classes[index] for index in assign_classes(classes, num_clients, purpose).tolist()]
+    bounds = ClassBounds(classes, num_clients, purpose)
+    known: Sequence[Device] = Computed(num_clients, lambda client: classes[bounds.class_of(client)])
+    if num_clients <= MOST_LISTED:
+        known = [classes[index] for index in bounds.class_of_all(num_clients).tolist()]
     return Trait(known, lambda client: classes[class_of_joining(classes, client, purpose)])
 
 
@@ -44,14 +74,28 @@ def slowness_trait(slowness: Distribution, device: Trait[Device], num_clients: i
     """Each client's factor on computing time: its own draw of `slowness` times its device's."""
     if slowness.is_constant:
         value = float(slowness.expected())
-        return Trait([value * d.slowness for d in device.known], lambda client: value * device.later(client).slowness)
-    purpose = purpose_key(seed, "slowness")
+        return _with_devices(device, num_clients, lambda of_client, u: value * of_client.slowness, None)
     draw = slowness.draw
-    units = client_units(purpose, num_clients).tolist()
-    return Trait(
-        [draw(u) * d.slowness for u, d in zip(units, device.known, strict=True)],
-        lambda client: draw(client_unit(purpose, client)) * device.later(client).slowness,
+    return _with_devices(
+        device, num_clients, lambda of_client, u: draw(u) * of_client.slowness, purpose_key(seed, "slowness")
     )
+
+
+def _with_devices(
+    device: Trait[Device], num_clients: int, value: Callable[[Device, float], float], purpose: int | None
+) -> Trait[float]:
+    """The value of each client by its device and its own keyed number; without a purpose, the number is not drawn."""
+
+    def unit(client: int) -> float:
+        return 0.5 if purpose is None else client_unit(purpose, client)
+
+    def later(client: int) -> float:
+        return value(device.later(client), unit(client))
+
+    if num_clients > MOST_LISTED:
+        return Trait(Computed(num_clients, lambda client: value(device.known[client], unit(client))), later)
+    units = [0.5] * num_clients if purpose is None else client_units(purpose, num_clients).tolist()
+    return Trait([value(of_client, u) for of_client, u in zip(device.known, units, strict=True)], later)
 
 
 def bandwidth_trait(
@@ -76,13 +120,10 @@ def bandwidth_trait(
             return float(bandwidth.expected())
         return bandwidth.draw(u)
 
-    units = client_units(purpose, len(device.known)).tolist()
-    return Trait(
-        [choose(of_client, u) for of_client, u in zip(device.known, units, strict=True)],
-        lambda client: choose(device.later(client), client_unit(purpose, client)),
-    )
+    return _with_devices(device, len(device.known), choose, purpose)
 
 
 def shared_trait(value: T, num_clients: int) -> Trait[T]:
     """The same value for every client."""
-    return Trait([value] * num_clients, lambda client: value)
+    known: Sequence[T] = [value] * num_clients if num_clients <= MOST_LISTED else Computed(num_clients, lambda c: value)
+    return Trait(known, lambda client: value)

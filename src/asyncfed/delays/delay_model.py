@@ -15,9 +15,9 @@ from asyncfed.core.record import UNSET, Config, UnsetType
 from asyncfed.core.types import Work
 from asyncfed.delays.checks import require_non_negative, require_positive, require_probability
 from asyncfed.delays.client_traits import bandwidth_trait, device_trait, slowness_trait
-from asyncfed.delays.delay_numbers import DelayNumbers, TicketDraws
+from asyncfed.delays.delay_numbers import ClassNumbers, DelayNumbers, TicketDraws
 from asyncfed.delays.delay_protocols import Array, DelayDescription, ExpectedDurations, Timing
-from asyncfed.delays.devices import Device, complete_classes
+from asyncfed.delays.devices import ClassBounds, Device, complete_classes
 from asyncfed.delays.distributions import Constant, Distribution, require_positive_draws
 from asyncfed.delays.duration_trace import read_trace
 from asyncfed.delays.keyed_draws import keyed_unit
@@ -276,21 +276,33 @@ class BoundDelays:
         """For a simulator that decides ahead; None with absences, a trace, a variation, bandwidths, or a distribution
         that compiled code does not know."""
         is_simple = self._presence is None and self._factor is None and self._delays.trace is None
-        draws = [self._ticket_draws(name) for name in ("compute", "download", "upload")]
+        draws = [self._ticket_draws(name) for name in ("compute", "download", "upload", "slowness")]
         known = [each for each in draws if each is not None]
         if not is_simple or self._limits_bandwidth or len(known) < len(draws):
             return None
-        devices = self._known_devices
         return DelayNumbers(
+            num_clients=self._num_clients,
             compute=known[0],
             download=known[1],
             upload=known[2],
-            slowness=np.array(self._known_slowness),
-            watts=np.array([device.watts for device in devices]),
-            comes_back=np.array([self._comes_back(device) for device in devices]) if self._may_lose else None,
+            slowness=known[3],
+            classes=self._class_numbers(),
+            may_lose=self._may_lose,
             dropout=self._dropout_key,
             timeout=self._timeout,
             per_sample=self._per_sample,
+        )
+
+    def _class_numbers(self) -> ClassNumbers:
+        classes, purpose = complete_classes(self._delays.devices), purpose_key(self._seed, "device")
+        firsts = ClassBounds(classes, self._num_clients, purpose).firsts
+        return ClassNumbers(
+            slowness=np.array([float(device.slowness) for device in classes]),
+            watts=np.array([float(device.watts) for device in classes]),
+            comes_back=np.array([self._comes_back(device) for device in classes]),
+            purpose=purpose,
+            first_units=np.array([unit for unit, _ in firsts], np.float64),
+            first_clients=np.array([client for _, client in firsts], np.int64),
         )
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
+from functools import lru_cache
 from itertools import accumulate
 
 import numpy as np
@@ -16,7 +18,7 @@ from asyncfed.delays.checks import (
     require_positive_or_unset,
     require_probability,
 )
-from asyncfed.delays.keyed_draws import client_unit, client_units
+from asyncfed.delays.keyed_draws import client_unit, client_units, ranked_clients
 
 CPU_WATTS = 45.0
 GPU_WATTS = 125.0
@@ -98,15 +100,41 @@ def class_sizes(classes: Sequence[Device], num_clients: int) -> list[int]:
     return sizes
 
 
-def assign_classes(classes: Sequence[Device], num_clients: int, purpose: int) -> NDArray[np.intp]:
-    """The class index of each client: clients in keyed random order, cut into blocks of `class_sizes`.
+class ClassBounds:
+    """Which class each client belongs to: clients in the order of a keyed number, cut into blocks of `class_sizes`.
 
-    The order is that of the clients' keyed uniform numbers, so it is the same under every version of numpy.
+    The order is that of (keyed uniform number, client), so it is the same under every version of numpy. Kept is who
+    comes first in each block, which is enough to tell the class of any client by its own number.
+
+    Args:
+        classes: the classes, their shares adding up to 1.
+        num_clients: the clients known at the start, at least 1.
+        purpose: the purpose key of the numbers.
     """
-    order = np.argsort(client_units(purpose, num_clients), kind="stable")
-    assigned = np.empty(num_clients, dtype=np.intp)
-    assigned[order] = np.repeat(np.arange(len(classes)), class_sizes(classes, num_clients))
-    return assigned
+
+    def __init__(self, classes: Sequence[Device], num_clients: int, purpose: int) -> None:
+        self.purpose = purpose
+        ranks = tuple(accumulate(class_sizes(classes, num_clients)))[:-1]
+        self.firsts = _firsts_of_blocks(ranks, num_clients, purpose)
+
+    def class_of(self, client: int) -> int:
+        """The index of the class of one of these clients."""
+        return bisect_right(self.firsts, (client_unit(self.purpose, client), client))
+
+    def class_of_all(self, num_clients: int) -> NDArray[np.intp]:
+        """The class index of clients 0 … num_clients-1."""
+        units = client_units(self.purpose, num_clients)
+        assigned = np.zeros(num_clients, dtype=np.intp)
+        for unit, first in self.firsts:
+            assigned += (units > unit) | ((units == unit) & (np.arange(num_clients) >= first))
+        return assigned
+
+
+@lru_cache(maxsize=8)
+def _firsts_of_blocks(ranks: tuple[int, ...], num_clients: int, purpose: int) -> list[tuple[float, int]]:
+    """The (number, client) of each rank; beyond the last rank a number that no client has. Bound more than once."""
+    found = ranked_clients(purpose, num_clients, [rank for rank in ranks if rank < num_clients])
+    return [found[rank] if rank < num_clients else (1.0, num_clients) for rank in ranks]
 
 
 def class_of_joining(classes: Sequence[Device], client: int, purpose: int) -> int:

@@ -18,6 +18,12 @@ TIMERS = 2**62
 """Timers are on the clock of a simulation under this number plus their own: at the same moment, tickets come first."""
 
 
+class _PoolState(Record):
+    size: int
+    places: list[int]
+    clients: list[int]
+
+
 class _ServerState(Record):
     version: int
     round: int
@@ -27,8 +33,8 @@ class _ServerState(Record):
     in_flight: list[Dispatch]
     waiting: list[Dispatch]
     declared: list[tuple[int, int]]
-    clients: list[int] | None
-    idle: list[int]
+    clients: list[int] | _PoolState | None
+    idle: list[int] | _PoolState
     next_ticket: int
     shortest: float | None
     longest: float
@@ -93,7 +99,9 @@ def check_execution_state(state: dict[str, Any], arrays: dict[str, np.ndarray], 
     server, ledger = known.server, known.ledger
     out, waiting = ({d.ticket for d in dispatches} for dispatches in (server.in_flight, server.waiting))
     check_clients([d.client for d in (*server.in_flight, *server.waiting)], num_clients)
-    check_clients([*server.idle, *(server.clients or ()), *(c for c, _ in server.declared)], num_clients)
+    check_pool(server.idle, num_clients)
+    check_pool(server.clients or [], num_clients)
+    check_clients([c for c, _ in server.declared], num_clients)
     check_clients(ledger.clients, num_clients)
     if ledger.num_clients != num_clients or ledger._squares < 0:
         raise ValueError(f"its account is of {ledger.num_clients} clients, but the run has {num_clients}")
@@ -127,6 +135,16 @@ def check_simulation_state(state: dict[str, Any], num_clients: int, num_churn: i
         raise ValueError(f"its clock waits for more than the {num_churn} comings and goings that are planned")
     if not all(time >= 0.0 for time, *_ in known.heap):
         raise ValueError("its clock waits for a moment that is no time")
+
+
+def check_pool(pool: list[int] | _PoolState, num_clients: int) -> None:
+    """Refuse a pool of clients that are not there, or that is no order of clients."""
+    if isinstance(pool, list):  # as files of earlier versions have it
+        check_clients(pool, num_clients)
+        return
+    check_clients([*pool.places, *pool.clients], num_clients)
+    if not 0 <= pool.size <= num_clients or sorted(pool.places) != sorted(pool.clients):
+        raise ValueError(f"its pool of {pool.size} clients is not in any order of {num_clients}")
 
 
 def check_clients(clients: Iterable[int], num_clients: int) -> None:

@@ -41,6 +41,7 @@ from asyncfed.store.schema import (
     WAKE,
 )
 from asyncfed.uplinks.chain import SKIPPED_BYTES, declared_size
+from asyncfed.uplinks.norms import square_norm
 
 MergeObserver: TypeAlias = "Callable[[Execution, Merge], None]"
 """Called with every merge just before it is carried out."""
@@ -504,7 +505,7 @@ class Execution:
 
     def _check_divergence(self) -> None:
         params = self.vectors.params
-        square = float(params.dot(params))
+        square = square_norm(params)
         if square <= self._divergence_square and square < inf:
             return
         if not _exact_norm(params) <= self._divergence_norm:

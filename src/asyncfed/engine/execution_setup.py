@@ -8,6 +8,7 @@ from asyncfed.engine.execution import Execution, own_start_function
 from asyncfed.engine.model_shapes import with_model_shapes
 from asyncfed.engine.plan import Checkpoint, Plan, evaluator_of, trusted_shard
 from asyncfed.engine.stopping import StoppingMonitor
+from asyncfed.problems.client_sizes import client_sizes
 from asyncfed.problems.protocol import Problem
 from asyncfed.problems.trusted_rows import rows_at_hand
 from asyncfed.rules import RuleRun, Vectors
@@ -20,7 +21,7 @@ from asyncfed.store.ledger import Ledger
 def set_up(problem: Problem, plan: Plan, journal: Journal, checkpoint: Checkpoint | None = None) -> Execution:
     """An execution that is ready to start, or (from a checkpoint) to continue."""
     strategy = with_model_shapes(plan.strategy, problem)
-    server = Server(strategy, problem.num_examples.tolist(), plan.seed, plan.budget, plan.absent_at_start())
+    server = Server(strategy, client_sizes(problem), plan.seed, plan.budget, plan.absent_at_start())
     if checkpoint is None:
         vectors = Vectors(problem.init(plan.seed, how=plan.init))
         ledger = Ledger(problem.num_clients, vectors.params.nbytes)
@@ -55,4 +56,5 @@ def set_up(problem: Problem, plan: Plan, journal: Journal, checkpoint: Checkpoin
         with explain_damage(journal.path, "checkpoint"):
             execution.restore(checkpoint[0])
             execution.best = checkpoint[1].get("best")
+        evaluator.last = journal.last_measurement(execution.updates)
     return execution

@@ -96,7 +96,7 @@ def replay(
                 training.train([replace(dispatch, memory=memory)])
         return training.measured.pop(ticket, {})
 
-    examples, reports = problem.num_examples.tolist(), 0
+    reports = 0
     for event, decisions in with_decisions(recorded):
         repeat_costs(execution, decisions)
         if event is None:
@@ -111,7 +111,7 @@ def replay(
             if event.kind in (REPORT, SKIPPED, LOST):
                 # A ticket that is not out is for the server to refuse.
                 _check_duration(event, dispatched_at.pop(event.require_ticket(), 0.0))
-            repeat_input(execution, event, examples, train)
+            repeat_input(execution, event, train)
         except (LookupError, TypeError, ValueError, AttributeError) as error:
             raise JournalError(f"event {event.seq} cannot have happened in this run ({error!r}).") from error
         reports += event.kind == REPORT
@@ -144,17 +144,16 @@ def repeat_costs(execution: Execution, decisions: Sequence[Event]) -> None:
     execution.noise_key = keys.__getitem__ if keys else None
 
 
-def repeat_input(execution: Execution, event: Event, examples: list[int], train: Train) -> None:
+def repeat_input(execution: Execution, event: Event, train: Train) -> None:
     """Let a recorded input happen once more.
 
     Args:
         execution: the run in which it happens.
         event: the input, of one of the kinds INPUTS.
-        examples: how many rows each client has.
         train: brings the models of tickets that are reported.
     """
     if event.kind in (REPORT, SKIPPED):
-        _repeat_answer(execution, event, examples, train)
+        _repeat_answer(execution, event, train)
     elif event.kind == LOST:
         execution.lose(event.require_ticket(), event.duration, event.energy, event.reason)
     elif event.kind == JOIN:
@@ -169,7 +168,7 @@ def repeat_input(execution: Execution, event: Event, examples: list[int], train:
         execution.halt(event.require_reason())
 
 
-def _repeat_answer(execution: Execution, event: Event, examples: list[int], train: Train) -> None:
+def _repeat_answer(execution: Execution, event: Event, train: Train) -> None:
     ticket, client = event.require_ticket(), event.require_client()
     dispatch = execution.dispatches[ticket]
     memory = dispatch.memory if event.memory is None else event.memory
@@ -184,7 +183,8 @@ def _repeat_answer(execution: Execution, event: Event, examples: list[int], trai
         return
     if dispatch.work.start == "own":
         execution.vectors.own[client] = execution.vectors.trained[ticket]
-    report = Report(ticket, client, event.time, event.duration, examples[client], metrics or None, memory)
+    examples = execution.server.num_examples(client)
+    report = Report(ticket, client, event.time, event.duration, examples, metrics or None, memory)
     execution.receive(report, event.energy)
 
 

@@ -1,8 +1,9 @@
-"""Training done late and together.
+"""Training done late and together, or ahead by other threads.
 
 What a dispatched client computes depends only on what its ticket names: the model it starts from, what was sent along,
 the memory it uses. So nothing is trained until the first of the pending trainings is needed; then all of them are, in
-one call that uses every thread. The results are those of training one by one, to the last bit.
+one call that uses every thread. Or, if the problem can do that, a ticket is trained as soon as it is out, while the
+server does something else. The results are those of training one by one, to the last bit.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from asyncfed.core.random import draw_key, purpose_key
 from asyncfed.core.record import UNSET
 from asyncfed.core.types import Dispatch, Work
 from asyncfed.problems.client_measurements import asks_for_measurements, measure_client
-from asyncfed.problems.protocol import Jobs, Problem
+from asyncfed.problems.protocol import AheadTraining, Jobs, Problem, TrainsAhead
 from asyncfed.problems.row_losses import client_row_losses
 from asyncfed.rules import RuleRun, Vectors
 from asyncfed.uplinks.chain import declared_size, decode_message, encode_change, init_memory, message_size
@@ -24,6 +25,8 @@ from asyncfed.uplinks.client_memory import ClientMemory
 
 class LateTraining:
     """`pending` holds the dispatches still to be trained; `train_all` puts their models into `vectors.trained`.
+
+    After `train_ahead`, plain tickets that are added do not become pending; `train_for` puts their models there.
 
     Tickets whose clients found nothing worth sending are in `vectors.skipped` besides.
 
@@ -46,8 +49,42 @@ class LateTraining:
         self._vectors = vectors
         self._threads = threads
         self._rule = rule
+        self._ahead: AheadTraining | None = None
+        self._begun: set[int] = set()
         self.pending: dict[int, Dispatch] = {}
         self.measured: dict[int, dict[str, float]] = {}
+
+    def train_ahead(self) -> None:
+        """From now on have tickets trained by other threads as soon as they are out, if the problem can do that."""
+        if self._threads > 1 and isinstance(self._problem, TrainsAhead):
+            self._ahead = self._problem.train_ahead(self._threads)
+
+    def add(self, dispatch: Dispatch) -> None:
+        """A ticket is out, and what it starts from is in `vectors.starts`."""
+        ahead, work, ticket, client = self._ahead, dispatch.work, dispatch.ticket, dispatch.client
+        if ahead is None or self._rule is not None or work.uplink is not UNSET or asks_for_measurements(work):
+            self.pending[ticket] = dispatch
+        elif ahead.begin(ticket, self._vectors.starts[ticket], client, work, draw_key(self.key, client, ticket)):
+            self._begun.add(ticket)
+            if len(self._begun) > 2 * len(self._vectors.starts) + 64:  # most of them were lost or cancelled
+                self._begun.intersection_update(self._vectors.starts)
+                ahead.keep_only(self._begun)
+        else:
+            self.pending[ticket] = dispatch
+
+    def train_for(self, ticket: int) -> None:
+        """A ticket is needed: take what was trained ahead, or train what is pending, this ticket among it."""
+        if ticket in self._begun and self._ahead is not None:
+            self._begun.discard(ticket)
+            self._vectors.trained[ticket] = self._ahead.result(ticket)
+        else:
+            self.train_all()
+
+    def end(self) -> None:
+        """Nobody will need a ticket any more."""
+        self._begun.clear()
+        if self._ahead is not None:
+            self._ahead.keep_only(())
 
     def train_all(self) -> None:
         """Train what is pending, in one call."""
@@ -73,7 +110,8 @@ class LateTraining:
                 uplinked = uplinked or work.uplink is not UNSET
         copies = np.concatenate(starts).reshape(len(starts), -1)
         counts = np.zeros(len(works), np.int64) if counted else None
-        jobs = Jobs(copies, clients, works, keys, True, sent_corrections(self._rule, dispatches, copies), counts)
+        corrections = sent_corrections(self._rule, dispatches, copies)
+        jobs = Jobs(copies, clients, works, keys, True, corrections, counts, starts)
         models = self._problem.local_train_many(jobs, self._threads)
         for dispatch, model in zip(dispatches, models, strict=True):
             trained[dispatch.ticket] = model

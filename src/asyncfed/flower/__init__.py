@@ -5,11 +5,13 @@
     app = server_app(experiment)                        app = client_app(experiment)
 
 Flower is an extra: pip install 'asyncfed[flower]'. Each function imports what it needs when it is called: a ClientApp
-is started anew for every message, and must not load what only the server needs.
+is started anew for every message, and must not load what only its worker or the server needs.
 """
 
 from __future__ import annotations
 
+import os
+import sys
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,14 +25,17 @@ if TYPE_CHECKING:
     from asyncfed.attacks import Attack
     from asyncfed.experiment import Experiment
     from asyncfed.flower.local_federation import Federation
-    from asyncfed.flower.node_program import BuildProblem, LoadData
+    from asyncfed.flower.node_program import BuildProblem, LoadData, NodeProgram
     from asyncfed.flower.node_registry import LoadTest
 
 __all__ = ["certificates", "client_app", "federation", "node_key", "server_app"]
 
 
 def server_app(
-    experiment: Experiment | Path | str, *, test_data: LoadTest | None = None, problem: BuildProblem | None = None
+    experiment: Experiment | Path | str,
+    *,
+    test_data: LoadTest | str | None = None,
+    problem: BuildProblem | str | None = None,
 ) -> ServerApp:
     """Flower's ServerApp for an experiment.
 
@@ -39,31 +44,37 @@ def server_app(
         test_data: `test_data() -> (x, y)` loads rows that the server evaluates the model on; the data for training are
             then the nodes' own. Without it, they are generated as the experiment says, on each node its own client's.
         problem: `problem([(x, y)])` makes what is learnt, where it is not the experiment's own model: a PyTorch module,
-            `lambda rows: af.problems.torch_problem(network, "cross_entropy", rows)`. It needs `test_data`.
+            `lambda rows: af.problems.torch_problem(network, "cross_entropy", rows)`. It needs `test_data`. Both may
+            be names: "app_first.model:make_problem".
 
     Returns:
         The app, to be called `app` in the module that `pyproject.toml` names.
     """
     _require_flower()
+    from asyncfed.flower.node_program import find_named
     from asyncfed.flower.server_program import make_server_app
 
-    return make_server_app(_read(experiment), test_data, problem)
+    return make_server_app(_read(experiment), find_named(test_data), find_named(problem))
 
 
 def client_app(
     experiment: Experiment | Path | str,
     *,
-    data: LoadData | None = None,
-    problem: BuildProblem | None = None,
+    data: LoadData | str | None = None,
+    problem: BuildProblem | str | None = None,
     attack: Attack | None = None,
 ) -> ClientApp:
     """Flower's ClientApp for an experiment.
 
+    Flower starts a process for every message. Called at the top of a module, as the app's `client_app.py` does, the app
+    passes messages on to a worker process of its node, which imports that module once and keeps its data loaded.
+
     Args:
         experiment: The experiment, or the path of its TOML file; the same as the server's.
         data: `data(client, node_settings) -> (x, y)` loads what this node holds, and only that. Without it, the node
-            generates its own client's part of what the experiment describes.
-        problem: the same function as the server's, called here with this node's rows. It needs `data`.
+            generates its own client's part of what the experiment describes. A name, "app_first.data:load_data", is
+            imported where it is needed: by the worker, and not for every message.
+        problem: the same function as the server's, or its name, called here with this node's rows. It needs `data`.
         attack: how this node lies, for tests of a federation, such as `af.attacks.SignFlip(scale=10.0)`; None: it is
             honest, or lies if the experiment's `attack` says so.
 
@@ -71,9 +82,26 @@ def client_app(
         The app, to be called `app` in the module that `pyproject.toml` names.
     """
     _require_flower()
-    from asyncfed.flower.node_program import make_client_app
+    if problem is not None and data is None:
+        raise ConfigError("client_app is given a problem, but no data for it. Give it data=..., too.")
+    from asyncfed.flower.node_app import make_app
+    from asyncfed.flower.worker_role import ROLE
 
-    return make_client_app(_read(experiment), data, problem, attack)
+    def make_program() -> NodeProgram:
+        from asyncfed.flower.node_program import NodeProgram, find_named
+
+        return NodeProgram(_read(experiment), find_named(data), find_named(problem), attack)
+
+    if ROLE.is_worker:
+        ROLE.program = make_program()
+        return make_app(ROLE.program.answer)
+    caller = sys._getframe(1)
+    module = caller.f_globals["__name__"]
+    if os.name != "posix" or caller.f_code.co_name != "<module>" or module == "__main__":
+        return make_app(make_program().answer)  # a worker could not import the module that makes the app
+    from asyncfed.flower.worker_client import WorkerOrOwn
+
+    return make_app(WorkerOrOwn(module, make_program).answer)
 
 
 def federation(folder: Path, num_nodes: int, *, restart_proof: bool = False, port: int | None = None) -> Federation:

@@ -19,12 +19,20 @@ class ClientNodes:
         self.client_of: dict[int, int] = {}
         self.query_again_at: dict[int, float] = {}
         self._pauses: dict[int, float] = {}
+        self._away: set[int] = set()
+        self._rivals: dict[int, set[int]] = {}
 
     def pause(self, node: int, now: float) -> None:
         """Query this node later, each time twice as much later, so that it cannot fill log and journal."""
         seconds = self._pauses.get(node, QUERY_SECONDS)
         self.query_again_at[node] = now + seconds
         self._pauses[node] = min(2 * seconds, MAX_QUERY_SECONDS)
+
+    def note_online(self, online: set[int], now: float) -> None:
+        """Let a node that was away, and is back, not wait longer than `QUERY_SECONDS`, whatever its pause was."""
+        for node in self._away & online:
+            self.query_again_at[node] = min(self.query_again_at[node], now + QUERY_SECONDS)
+        self._away = self.query_again_at.keys() - online
 
     def trust(self, node: int) -> None:
         """The node did what it should: its next pause is a short one again."""
@@ -42,13 +50,16 @@ class ClientNodes:
         """Record that `node` is `client`. Returns why that cannot be, or None."""
         holder = self.node_of.get(client)
         if holder is not None and holder != node:
+            self._rivals.setdefault(client, set()).add(node)
             return f"client {client} is node {holder} already; give every node a partition-id of its own"
         self.node_of[client], self.client_of[node] = node, client
         return None
 
     def remove(self, node: int) -> int | None:
-        """Forget the node. Returns the client it was."""
+        """Forget the node. Returns the client it was; who was refused because of it is queried at once."""
         client = self.client_of.pop(node, None)
         if client is not None:
             del self.node_of[client]
+            for rival in self._rivals.pop(client, ()):
+                self.query_again_at.pop(rival, None)
         return client

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
 from pathlib import Path
@@ -14,6 +13,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from asyncfed.core.errors import ConfigError
+from asyncfed.flower.private_files import make_private_folder, narrow, write_private
 
 DAYS_VALID = 365
 _YESTERDAY = timedelta(days=1)
@@ -26,7 +26,8 @@ def make_certificates(folder: Path, hosts: tuple[str, ...] = ("127.0.0.1", "loca
     """
     if not hosts:
         raise ConfigError("A server certificate needs at least one host name or address that nodes will call it by.")
-    folder.mkdir(parents=True, exist_ok=True)
+    make_private_folder(folder)
+    narrow(folder.glob("*.key"))  # an older version, or a copy, may have left them readable
     if (folder / "ca.crt").exists() and (folder / "ca.key").exists():
         authority_key: Any = serialization.load_pem_private_key((folder / "ca.key").read_bytes(), None)
         authority = x509.load_pem_x509_certificate((folder / "ca.crt").read_bytes())
@@ -43,9 +44,9 @@ def make_certificates(folder: Path, hosts: tuple[str, ...] = ("127.0.0.1", "loca
 
 def make_node_key(file: Path) -> Path:
     """Write a node's private key to `file` and its public key, for the SuperLink, to `file`.pub. Returns the latter."""
-    file.parent.mkdir(parents=True, exist_ok=True)
+    make_private_folder(file.parent)
     key = ec.generate_private_key(ec.SECP384R1())
-    _write_private(
+    write_private(
         file,
         key.private_bytes(
             serialization.Encoding.PEM, serialization.PrivateFormat.OpenSSH, serialization.NoEncryption()
@@ -117,11 +118,4 @@ def _general_name(host: str) -> x509.GeneralName:
 
 def _write_key(file: Path, key: ec.EllipticCurvePrivateKey) -> None:
     pem = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    _write_private(file, pem)
-
-
-def _write_private(file: Path, content: bytes) -> None:
-    """Only the owner may read the file, from its first byte on."""
-    file.unlink(missing_ok=True)
-    with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as private:
-        private.write(content)
+    write_private(file, pem)

@@ -18,6 +18,7 @@ from asyncfed.core.types import Dispatch
 from asyncfed.flower.client_nodes import QUERY_SECONDS, ClientNodes
 from asyncfed.flower.messages import Introduction, pack_message, unpack_introduction, unpack_message
 from asyncfed.flower.node_errors import describe_error
+from asyncfed.flower.reply_collector import ReplyCollector
 from asyncfed.live.session import LiveSession, Refusal
 from asyncfed.live.wire import Arrays, Result, WireError
 
@@ -60,13 +61,13 @@ class GridDriver:
         self,
         grid: Grid,
         *,
-        ttl: float,
         check: Callable[[Introduction], str | None],
         log: Callable[[str], None],
     ) -> None:
         self.nodes = ClientNodes()
         self._grid = grid
-        self._ttl = ttl
+        self._replies = ReplyCollector(grid)
+        self._ttl = 0.0
         self._check = check
         self._log = log
         self._queries: dict[str, SentQuery] = {}
@@ -85,9 +86,9 @@ class GridDriver:
         self._collect(now)
         return sorted(self.nodes.node_of)
 
-    def attach(self, session: LiveSession) -> None:
-        """From now on, drive this session, by its clock."""
-        self._session = session
+    def attach(self, session: LiveSession, ttl: float) -> None:
+        """From now on, drive this session, by its clock. `ttl`: seconds after which a message has expired."""
+        self._session, self._ttl = session, ttl
         until = session.state.elapsed + QUERY_SECONDS
         self._queries = {identity: SentQuery(query.node, until) for identity, query in self._queries.items()}
         self.nodes.query_again_at.clear()
@@ -116,6 +117,7 @@ class GridDriver:
         online = set(self._grid.get_node_ids())
         for node in [node for node in self.nodes.client_of if node not in online]:
             self._remove(node, "its node went offline", now)
+        self.nodes.note_online(online, now)
         queried = {query.node for query in self._queries.values()}
         for node in self.nodes.find_unknown(sorted(online), queried, now):
             identity = self._push(RecordDict(), node, MessageType.QUERY, QUERY_SECONDS)
@@ -139,8 +141,7 @@ class GridDriver:
 
     def _collect(self, now: float) -> None:
         expected = [*self._queries, *self._tasks]
-        replies = list(self._grid.pull_messages(expected)) if expected else []
-        for reply in replies:
+        for reply in self._replies.collect(expected):
             identity = reply.metadata.reply_to_message_id
             query, task = self._queries.pop(identity, None), self._tasks.pop(identity, None)
             if query is not None:
@@ -170,7 +171,7 @@ class GridDriver:
             return  # it was logged when it was refused the last time; it stays known, so that it is not queried again
         self._log(f"client {client} has joined: node {node}, {introduction.num_examples} examples")
         if self._session is not None:
-            self._session.join(client, now)
+            self._session.join(client, now, introduction.num_examples)
             self._held_since.pop(client, None)
             self._send([d for d in self._held.pop(client, []) if self._session.is_in_flight(d.ticket)], now)
 
@@ -251,10 +252,11 @@ class GridDriver:
     def _push(self, content: RecordDict, node: int, kind: str, ttl: float) -> str | None:
         """Hand a message to the SuperLink. Returns its identity, or None if the SuperLink did not take it.
 
-        A SuperLink that is restarted while a message is being handed over forgets the parts it had, and Flower then
-        raises an error of a private class: the message is made anew. What is left of the first one expires; if its
-        node should answer it all the same, nobody waits for that answer. A SuperLink that is gone for good, or a run
-        that was stopped, shows at the next look for nodes, which is not guarded.
+        Flower cuts large arrays into pieces, sends each by itself, and again if the line breaks. But a SuperLink that
+        had taken a piece when it was restarted, or the line broke, does not take it again, and Flower then raises an
+        error of a private class: the message is made anew, and only pieces that are not there yet are sent. What is
+        left of the first one expires; if its node should answer it all the same, nobody waits for that. A SuperLink
+        that is gone for good, or a run that was stopped, shows at the next look for nodes, which is not guarded.
         """
         for _ in range(MAX_PUSHES):
             try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import socket
@@ -15,14 +16,17 @@ from pathlib import Path
 from typing import Any, Self
 
 from asyncfed.core.errors import ConfigError
+from asyncfed.flower import start_bound
 from asyncfed.flower.credentials import make_certificates, make_node_key
+from asyncfed.flower.folder_lock import FolderLock
+from asyncfed.flower.private_files import PRIVATE_UMASK, make_private_folder, narrow, open_private_log, write_private
+from asyncfed.flower.started_processes import MARK, STOP_SECONDS, StartedProcesses, end_leftovers
 
 CONNECTION = "asyncfed"
 """What `flwr run APP asyncfed` calls this SuperLink."""
 
 HOST = "127.0.0.1"
 START_SECONDS = 60.0
-STOP_SECONDS = 5.0
 
 ENVIRONMENT = {
     "FLWR_TELEMETRY_ENABLED": "0",
@@ -31,8 +35,18 @@ ENVIRONMENT = {
 }
 
 
+OWN_FILES = {"certificates", "home", "keys", "lock", "logs", "processes.json", "runs"}
+"""What a federation has in its folder, beside its database."""
+
+DATABASE = "state.db"
+
+
 class Federation:
     """All files are in one folder: `certificates/`, `keys/`, `home/` (Flower's own), `logs/`, `state.db`.
+
+    Only their owner may read them. A lock on the folder is held while it runs, and `processes.json` says what it has
+    started: if it is killed, its processes end with it where the operating system can do that (Linux), and the next
+    one on this folder ends what was left. `ended_before` says what that was.
 
     `restart_proof` runs the ServerApp outside the SuperLink, so that a run outlives a SuperLink that is restarted.
     """
@@ -47,6 +61,9 @@ class Federation:
         self.home = self.folder / "home"
         self.certificates = self.folder / "certificates"
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
+        self.ended_before: list[str] = []
+        self._lock = FolderLock(self.folder / "lock")
+        self._started = StartedProcesses(self.folder / "processes.json")
         self._before: Any = signal.SIG_DFL
 
     @property
@@ -71,21 +88,36 @@ class Federation:
         signal.signal(signal.SIGTERM, self._before)
 
     def start(self) -> None:
-        """Start the SuperLink, then every node, with a registered key of its own."""
+        """Take the folder, start the SuperLink, then every node, with a registered key of its own."""
+        make_private_folder(self.folder)
+        self._lock.take()
+        left = end_leftovers(self._started.file)
+        self.ended_before = left or []
         self.prepare()
+        self._started.write()
         self.start_superlink()
+        if left is not None:
+            self._replace_keys_in_use()
         for client in range(self.num_nodes):
             self.start_node(client)
 
     def prepare(self) -> None:
         """Write certificates, and Flower's configuration with this SuperLink in it."""
+        self._narrow_existing()
+        for name in ("home", "keys", "logs"):
+            make_private_folder(self.folder / name)
         make_certificates(self.certificates)
-        self.home.mkdir(parents=True, exist_ok=True)
-        (self.folder / "logs").mkdir(exist_ok=True)
-        (self.home / "config.toml").write_text(
+        configuration = (
             f'[superlink]\ndefault = "{CONNECTION}"\n\n[superlink.{CONNECTION}]\n'
             f'address = "{self.address}"\nroot-certificates = "{self.certificates / "ca.crt"}"\n'
         )
+        write_private(self.home / "config.toml", configuration.encode())
+
+    def _narrow_existing(self) -> None:
+        """Make private what an older version left readable; the folder itself only if nothing else is in it."""
+        inside = list(self.folder.iterdir())
+        own = [path for path in inside if path.name in OWN_FILES or path.name.startswith(DATABASE)]
+        narrow([self.folder] if len(own) == len(inside) else own)
 
     def wait(self, report: Callable[[str], None]) -> None:
         """Wait until Ctrl-C. A process that ends by itself is reported, once."""
@@ -97,9 +129,12 @@ class Federation:
             time.sleep(0.5)
 
     def stop(self) -> None:
-        """End every process, nodes first."""
+        """End every process, nodes first, and give the folder up."""
         for name in reversed(list(self.processes)):
             self.end(name)
+        if self._lock.is_held:
+            self._started.clear()
+            self._lock.release()
 
     # ---- one by one ------------------------------------------------------------------------------------------
 
@@ -111,7 +146,7 @@ class Federation:
             *("flower-superlink", "--host", HOST, "--port", str(self.port)),
             *("--ssl-ca-certfile", str(files / "ca.crt")),
             *("--ssl-certfile", str(files / "server.crt"), "--ssl-keyfile", str(files / "server.key")),
-            *("--database", str(self.folder / "state.db"), "--enable-supernode-auth"),
+            *("--database", str(self.folder / DATABASE), "--enable-supernode-auth"),
             *("--isolation", "process" if self.restart_proof else "subprocess"),
             "--disable-runtime-dependency-installation",
         )
@@ -131,7 +166,8 @@ class Federation:
         """Start the node that holds this client's data alone. Its key is made and registered if it has none."""
         key = self.folder / "keys" / f"node-{client}"
         if not key.exists():
-            self.register(make_node_key(key))
+            number = self.register(make_node_key(key))
+            write_private(_number_file(key), number.encode())
         self.spawn(
             f"node-{client}",
             *("flower-supernode", "--superlink", self.address),
@@ -141,13 +177,36 @@ class Federation:
             *("--node-config", f"partition-id={client} num-partitions={self.num_nodes}"),
         )
 
-    def register(self, public_key: Path) -> None:
-        """Register a key: whoever holds the matching private one may take part."""
-        self.flwr("supernode", "register", str(public_key), CONNECTION)
+    def register(self, public_key: Path) -> str:
+        """Register a key: whoever holds the matching private one may take part. Returns Flower's number of the node."""
+        return str(
+            json.loads(self.flwr("supernode", "register", str(public_key), CONNECTION, "--format", "json"))["node-id"]
+        )
+
+    def _replace_keys_in_use(self) -> None:
+        """Take the keys of nodes that Flower believes to be there still; they get new ones when they are started.
+
+        A node that was killed is online to the SuperLink for up to a minute, and its key is refused so long.
+        """
+        listed = json.loads(self.flwr("supernode", "list", CONNECTION, "--format", "json"))["nodes"]
+        online = {node["node-id"] for node in listed if node["status"] == "online"}
+        for key in [file.with_suffix("") for file in (self.folder / "keys").glob("node-*.pub")]:
+            number = _number_file(key).read_text() if _number_file(key).exists() else ""
+            if number in online:
+                self.flwr("supernode", "unregister", number, CONNECTION)
+            if not number or number in online:  # an older version did not keep numbers
+                key.unlink(missing_ok=True)
 
     def flwr(self, *arguments: str) -> str:
         """Run a `flwr` command against this SuperLink. Returns what it printed."""
-        done = subprocess.run(["flwr", *arguments], env=self.environment(), capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            ["flwr", *arguments],
+            env=self.environment(),
+            capture_output=True,
+            text=True,
+            check=False,
+            umask=PRIVATE_UMASK,
+        )
         if done.returncode:
             raise ConfigError(f"flwr {' '.join(arguments)} failed: {(done.stdout + done.stderr).strip()}")
         return done.stdout
@@ -162,6 +221,7 @@ class Federation:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
+        self._started.remove(name)
 
     # ---- processes -------------------------------------------------------------------------------------------
 
@@ -172,16 +232,18 @@ class Federation:
 
     def spawn(self, name: str, *command: str) -> None:
         """Start a process in a group of its own, writing to `logs/NAME.log`."""
-        with (self.folder / "logs" / f"{name}.log").open("ab") as log:
+        with os.fdopen(open_private_log(self.folder / "logs" / f"{name}.log"), "ab") as log:
             self.processes[name] = subprocess.Popen(
-                command,
+                [*_bound_to_this_process(), *command],
                 cwd=self.folder,
-                env=self.environment(),
+                env={**self.environment(), MARK: self._started.mark},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
+                umask=PRIVATE_UMASK,
             )
+        self._started.add(name, self.processes[name].pid)
 
     def ended(self) -> list[str]:
         """The names of processes that ended by themselves."""
@@ -207,6 +269,18 @@ class Federation:
                 return True
         except OSError:
             return False
+
+
+def _bound_to_this_process() -> list[str]:
+    """The beginning of a command whose process ends with this one; nothing where the operating system cannot do it."""
+    if not sys.platform.startswith("linux"):
+        return []
+    return [sys.executable, "-I", "-S", start_bound.__file__, str(os.getpid())]
+
+
+def _number_file(key: Path) -> Path:
+    """Where Flower's number of the node with this key is kept."""
+    return key.with_suffix(".number")
 
 
 def free_port() -> int:

@@ -15,7 +15,7 @@ def describe_error(code: int, reason: str | None) -> str:
 
     >>> describe_error(2, "<class 'ValueError'>:<'row 7 of /home/ann/patients.csv holds 61.5'>")
     'its node reports error 2: ValueError'
-    >>> describe_error(2, "<class 'asyncfed.flower.node_program.NodeError'>:<'KeyError'>")
+    >>> describe_error(2, "<class 'asyncfed.flower.node_app.NodeError'>:<'KeyError'>")
     'its node reports error 2: KeyError'
     >>> describe_error(8, "ClientApp stopped responding.")
     'its node reports error 8'

@@ -1,17 +1,17 @@
-"""The ClientApp: one message is one task. It holds the data of one client, and sends none of them.
+"""NodeProgram: what a node does with a message. It holds the data of one client, and sends none of them.
 
-A process is started for every message, so this module imports only what a task needs.
+Where there is no worker process, it is loaded for every message, so this module imports only what a task needs.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from typing import Any, NamedTuple, TypeAlias
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
-from flwr.app import Context, Message
+from flwr.app import Context, MessageType, RecordDict
 from flwr.clientapp import ClientApp
 
 from asyncfed.attacks import Attack, lying_node, without_liars
@@ -20,10 +20,11 @@ from asyncfed.core.record import UNSET
 from asyncfed.data import Clients
 from asyncfed.experiment import Experiment
 from asyncfed.flower.messages import Introduction, pack_introduction, pack_message, unpack_message
-from asyncfed.flower.node_guard import NodeGuard, read_guard
+from asyncfed.flower.node_app import make_app
+from asyncfed.flower.node_guard import read_guard
 from asyncfed.flower.node_memory import load_memory, save_memory
 from asyncfed.live.client_task import FirstModel, work_on
-from asyncfed.live.wire import Task, dtype_name
+from asyncfed.live.wire import Arrays, Task, dtype_name
 from asyncfed.problems.protocol import ClientShard, Problem, ShardedProblem, as_sharded_problem, held_back
 from asyncfed.version import __version__
 
@@ -35,12 +36,10 @@ BuildProblem: TypeAlias = Callable[[Sequence[tuple[Any, Any]]], Problem]
 """[(features, targets) of each client] -> the problem with these rows; needed where the experiment's model is not the
 one that is learnt, as for PyTorch modules: `lambda rows: af.problems.torch_problem(network, "cross_entropy", rows)`."""
 
+T = TypeVar("T")
+
 MAX_VECTORS = 4
 """A task may bring so many vectors as long as the model, itself among them."""
-
-
-class NodeError(Exception):
-    """A task failed on this node. The server is sent the class of the cause, whose text stays in the node's log."""
 
 
 class NodeProblem(NamedTuple):
@@ -52,65 +51,82 @@ class NodeProblem(NamedTuple):
     first_model: FirstModel
 
 
+class NodeProgram:
+    """What a node does with a message. Its data are loaded once, by the first message that comes to this process."""
+
+    def __init__(
+        self,
+        experiment: Experiment,
+        load_data: LoadData | None = None,
+        build: BuildProblem | None = None,
+        attack: Attack | None = None,
+    ) -> None:
+        if build is not None and load_data is None:
+            raise ConfigError("client_app is given a problem, but no data for it. Give it data=..., too.")
+        self._experiment = experiment
+        self._load_data = load_data
+        self._build = build
+        self._attack = attack
+        self._loaded: dict[str, NodeProblem] = {}
+
+    def answer(self, kind: str, content: RecordDict, context: Context) -> RecordDict:
+        """The content of the reply to a message."""
+        return self.reply(kind, content, context.node_config, context.state)
+
+    def reply(self, kind: str, content: RecordDict, node: NodeSettings, state: RecordDict) -> RecordDict:
+        """The same; what the node remembers is read from `state` and put back there."""
+        client, name = read_client(node), repr(sorted(node.items()))
+        guard = read_guard(node)
+        if name not in self._loaded:
+            self._loaded[name] = load_problem(
+                self._experiment, client, node, self._load_data, self._build, self._attack
+            )
+        own = self._loaded[name]
+        if kind == MessageType.QUERY:
+            dtype = dtype_name(own.dtype)
+            return pack_introduction(Introduction(client, own.shard.num_examples, own.num_params, dtype, __version__))
+        task, arrays = unpack_message(content, Task, MAX_VECTORS * own.num_params * own.dtype.itemsize)
+        if guard is not None:
+            guard.admit(task.work)
+        return _train(own, task, arrays, state)
+
+
+def _train(own: NodeProblem, task: Task, arrays: Arrays, state: RecordDict) -> RecordDict:
+    memory = load_memory(state)
+    held = held_back(own.shard, task.key)
+    result, sent = work_on(
+        *(own.shard, task, arrays, memory, time.perf_counter),
+        pause=None if held == 1.0 else lambda worked: time.sleep((held - 1.0) * worked),
+        first_model=own.first_model,
+    )
+    if task.memory is not UNSET:
+        save_memory(state, memory)
+    return pack_message(result, sent)
+
+
 def make_client_app(
     experiment: Experiment,
     load_data: LoadData | None = None,
     build: BuildProblem | None = None,
     attack: Attack | None = None,
 ) -> ClientApp:
-    """Flower's ClientApp for this experiment: it introduces its node when queried, and trains the tasks it is sent."""
-    if build is not None and load_data is None:
-        raise ConfigError("client_app is given a problem, but no data for it. Give it data=..., too.")
-    app, loaded = ClientApp(), dict[Hashable, NodeProblem]()
-
-    def load(context: Context) -> tuple[int, NodeProblem, NodeGuard | None]:
-        """This node's client, its problem, which is made once per process, and its guard."""
-        node = context.node_config
-        client, guard, name = read_client(node), read_guard(node), repr(sorted(node.items()))
-        if name not in loaded:
-            loaded[name] = load_problem(experiment, client, node, load_data, build, attack)
-        return client, loaded[name], guard
-
-    @app.query()
-    def introduce(message: Message, context: Context) -> Message:
-        with _only_class_names():
-            client, own, _ = load(context)
-            dtype = dtype_name(own.dtype)
-            introduction = Introduction(client, own.shard.num_examples, own.num_params, dtype, __version__)
-            return Message(pack_introduction(introduction), reply_to=message)
-
-    @app.train()
-    def train(message: Message, context: Context) -> Message:
-        with _only_class_names():
-            _, own, guard = load(context)
-            longest = MAX_VECTORS * own.num_params * own.dtype.itemsize
-            task, arrays = unpack_message(message.content, Task, longest)
-            if guard is not None:
-                guard.admit(task.work)
-            memory = load_memory(context.state)
-            held = held_back(own.shard, task.key)
-            result, sent = work_on(
-                *(own.shard, task, arrays, memory, time.perf_counter),
-                pause=None if held == 1.0 else lambda worked: time.sleep((held - 1.0) * worked),
-                first_model=own.first_model,
-            )
-            if task.memory is not UNSET:
-                save_memory(context.state, memory)
-            return Message(pack_message(result, sent), reply_to=message)
-
-    return app
+    """Flower's ClientApp for this experiment, which computes its answers in its own process."""
+    return make_app(NodeProgram(experiment, load_data, build, attack).answer)
 
 
-@contextmanager
-def _only_class_names() -> Iterator[None]:
-    """Let no text of an exception leave this node: Flower sends that of whatever its app raises to the server.
-
-    The text may hold paths and cells of data. The node's own log shows it, as the cause of the `NodeError`.
-    """
+def find_named(what: T | str) -> T:
+    """What a name such as `app_first.model:make_problem` stands for; anything but a text stands for itself."""
+    if not isinstance(what, str):
+        return what
+    module, _, name = what.partition(":")
     try:
-        yield
-    except Exception as error:
-        raise NodeError(type(error).__name__) from error
+        found: T = getattr(import_module(module), name)
+    except (ModuleNotFoundError, AttributeError, ValueError) as error:
+        raise ConfigError(
+            f"{what!r} cannot be found ({error}). Write MODULE:NAME, such as 'app_first.data:load_data', of a module "
+            "in the app's folder."
+        ) from error
+    return found
 
 
 def read_client(node: NodeSettings) -> int:

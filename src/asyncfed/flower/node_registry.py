@@ -12,6 +12,7 @@ from asyncfed.experiment import Experiment
 from asyncfed.flower.held_out import HeldOutProblem
 from asyncfed.flower.messages import Introduction
 from asyncfed.flower.node_program import BuildProblem, build_problem
+from asyncfed.live.session import LiveSession
 from asyncfed.live.wire import dtype_name
 from asyncfed.problems.protocol import Problem
 
@@ -39,11 +40,12 @@ class NodeRegistry:
         else:
             x, y = load_test()
             self.model = build_problem(experiment, x, y, build)
-            self.examples = {} if header is None else dict(enumerate(header["live"]["examples"]))
+            at_start = [] if header is None else header["live"]["examples"]
+            self.examples = {client: examples for client, examples in enumerate(at_start) if examples}
 
-    def min_nodes(self, wanted: int) -> int:
-        """How many nodes must be there: all if they load data of their own, whose sizes are needed for the weights."""
-        return self._num_clients if self._own_data else min(wanted, self._num_clients)
+    def min_nodes(self, wanted: int, late: int) -> int:
+        """How many nodes must be there: all but `late` if they load data of their own, whose sizes are weights."""
+        return max(1, self._num_clients - late) if self._own_data else min(wanted, self._num_clients)
 
     def check(self, introduction: Introduction) -> str | None:
         """What is wrong with this introduction, or None. The first of a client says how many examples it has."""
@@ -64,7 +66,13 @@ class NodeRegistry:
         return None
 
     def problem(self) -> Problem:
-        """The problem as the server knows it, once every client's number of examples is known."""
+        """The problem as the server knows it when the run begins; a client that was not there yet has 0 examples."""
         if not self._own_data:
             return self.model
-        return HeldOutProblem(self.model, [self.examples[client] for client in range(self._num_clients)])
+        return HeldOutProblem(self.model, [self.examples.get(client, 0) for client in range(self._num_clients)])
+
+    def remember_late(self, session: LiveSession) -> None:
+        """Expect of clients that came during the run, before the server was restarted, as many examples as they had."""
+        for client in range(self._num_clients):
+            if examples := session.num_examples(client):
+                self.examples.setdefault(client, examples)

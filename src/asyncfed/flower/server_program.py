@@ -28,7 +28,7 @@ from asyncfed.runs.cores import usable_cores
 from asyncfed.runs.header import check_same_problem, new_header, same_experiment
 from asyncfed.runs.live import check_fit
 from asyncfed.runs.measuring_thread import MeasuringThread
-from asyncfed.runs.progress import seal
+from asyncfed.runs.progress import finishing, seal
 from asyncfed.store.journal import Journal
 
 log = logging.getLogger("flwr")
@@ -73,29 +73,31 @@ def run_on_grid(
     registry = NodeRegistry(experiment, load_test, header, build)
     driver = GridDriver(
         grid,
-        ttl=settings.ttl * settings.prefetch,
         check=registry.check,
         log=lambda text: log.info("asyncfed: %s", text),
     )
-    present = [] if header else _wait_for_nodes(driver, registry.min_nodes(settings.wait_nodes), settings.poll)
+    wanted = registry.min_nodes(settings.wait_nodes, settings.late_nodes)
+    present = [] if header else _wait_for_nodes(driver, wanted, settings.poll)
     absent = header["live"]["absent"] if header else [c for c in range(experiment.count_clients()) if c not in present]
     problem = registry.problem()
     plan = replace(experiment.plan(usable_cores()), absent=tuple(absent))
     trusted_shard(problem, plan)  # refused before there is a file
     with_model_shapes(plan.strategy, problem)
     journal = _open_journal(file, header, experiment, problem, settings, absent, build is not None)
-    session = LiveSession(problem, plan, journal, name=secrets.token_hex(16), limits=settings.limits)
-    log.info("asyncfed: %s %s", "continuing" if header else "beginning", file)
-    with MeasuringThread() as thread:
-        _drive(session, driver, settings, thread)
+    settings = settings.with_model(problem.num_params * problem.dtype.itemsize)
+    with finishing(journal), MeasuringThread() as thread:
+        session = LiveSession(problem, plan, journal, name=secrets.token_hex(16), limits=settings.limits)
+        log.info("asyncfed: %s %s", "continuing" if header else "beginning", file)
+        session.resume()  # which starts if nothing has happened yet
+        session.evaluate_with(thread.submit)
+        registry.remember_late(session)
+        _drive(session, driver, settings)
         seal(session, journal)
     log.info("asyncfed: %s: %s; %s updates, %s", *session.state.verdict, session.state.updates, _loss(session.state))
 
 
-def _drive(session: LiveSession, driver: GridDriver, settings: FlowerSettings, thread: MeasuringThread) -> None:
-    session.resume()  # which starts if nothing has happened yet
-    session.evaluate_with(thread.submit)
-    driver.attach(session)
+def _drive(session: LiveSession, driver: GridDriver, settings: FlowerSettings) -> None:
+    driver.attach(session, settings.ttl * settings.prefetch)
     state = session.state
     began, logged_at = time.monotonic() - state.elapsed, 0.0
     while not session.finished:

@@ -13,17 +13,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from asyncfed.kernels.client_tables import NOBODY, client_at, entry_of, move_client, put_at
 from asyncfed.kernels.compiled import compiled
 from asyncfed.kernels.duration_draws import draw
 from asyncfed.kernels.event_rows import LONGEST_ROW, put_row
 from asyncfed.kernels.keyed_words import GOLDEN, TICKET_STEP, below, draw_key, keyed_unit, mix64
 from asyncfed.kernels.merging import add_step, mix, move_slot
+from asyncfed.kernels.population_rows import count_reached
 from asyncfed.kernels.sgd_loops import make_room, train_client
 
 Array = NDArray[Any]
 
 PAUSED, MUST_STEP, ROOM_IS_FULL, NEEDS_TRAINING, NEEDS_DETAIL, NEEDS_WEIGHTS, NEEDS_ROWS, MEAN_IS_DUE = range(8)
-HELD_ARE_DUE, MERGE_IS_DONE, BAD_TIMING = range(8, 11)
+HELD_ARE_DUE, MERGE_IS_DONE, BAD_TIMING, NEEDS_TABLES = range(8, 12)
 """Why the loop stopped: see `sim/compiled_loop.py`, which does what each of them asks for."""
 
 ARRIVE, MERGED, SETTLED, SEND = range(4)
@@ -45,11 +47,14 @@ STATE = np.dtype(
         *[(name, _whole) for name in ("work", "work_detail", "merge_detail", "last_merge_detail", "model_bytes")],
         *[(name, _whole) for name in ("bytes_down", "bytes_up", "lost", "staleness_sum", "staleness_max")],
         *[(name, _whole) for name in ("merged", "merges", "squares", "participants", "may_lose")],
-        *[(name, _whole) for name in ("compute_shape", "download_shape", "upload_shape")],
+        *[(name, _whole) for name in ("compute_shape", "download_shape", "upload_shape", "slowness_shape")],
+        ("least_rows", _whole),
         *[(name, _real) for name in ("now", "time_limit", "shortest", "longest", "energy", "share")],
         *[(name, _real) for name in ("round_shortest", "round_longest", "timeout", "seconds_per_row")],
         *[(name, _real) for name in ("compute_a", "compute_b", "download_a", "download_b", "upload_a", "upload_b")],
+        *[(name, _real) for name in ("slowness_a", "slowness_b")],
         *[(name, _word) for name in ("draws", "train", "compute", "download", "upload", "dropout")],
+        *[(name, _word) for name in ("slowness", "device", "rows_key")],
     ],
     align=True,
 )
@@ -103,16 +108,17 @@ def pop(heap: Array, size: int, slots: Array) -> int:
 
 
 @compiled
-def _count_merge(s: Any, client: int, staleness: int, merges_of: Array, first_merged: Array) -> None:
+def _count_merge(s: Any, client: int, staleness: int, clients: Array, first_merged: Array) -> None:
     s.merged += 1
     s.staleness_sum += staleness
     if staleness > s.staleness_max:
         s.staleness_max = staleness
-    before = merges_of[client]
+    entry = clients[entry_of(clients, client)]
+    before = entry.merges
     if before == 0:
         first_merged[s.participants] = client
         s.participants += 1
-    merges_of[client] = before + 1
+    entry.merges = before + 1
     s.merges += 1
     s.squares += 2 * before + 1
 
@@ -126,7 +132,7 @@ def merge_held(
     starts: Array,
     models: Array,
     params: Array,
-    merges_of: Array,
+    clients: Array,
     first_merged: Array,
     weights: Array,
     keep: float,
@@ -139,7 +145,7 @@ def merge_held(
     s = state[0]
     for i in range(s.held):
         ticket = slots[held[i]]
-        _count_merge(s, ticket.client, s.version - ticket.version, merges_of, first_merged)
+        _count_merge(s, ticket.client, s.version - ticket.version, clients, first_merged)
     for i in range(s.held):
         slot = held[i]
         if of_models:
@@ -155,57 +161,71 @@ def merge_held(
 
 
 @compiled
-def _draw_clients(s: Any, count: int, members: Array, moved: Array, drawn: Array) -> int:
+def _draw_clients(s: Any, count: int, clients: Array, moved: Array, drawn: Array) -> int:
     """Draw so many idle clients, or all there are, as `strategies.samplers.UniformIdle` does; answers with how many.
 
-    The draws are keyed by the number of inputs. `moved` holds 0, 1, 2 … before and afterwards.
+    The draws are keyed by the number of inputs. `moved` is an empty table, before and afterwards.
     """
     word = s.draws + np.uint64(s.inputs) * TICKET_STEP
     count = min(count, s.idle)
+    if count == 1:  # the rule: nothing has moved yet
+        drawn[0] = client_at(clients, below(mix64(word + GOLDEN), s.idle))
+        return count
     for i in range(count):
         word += GOLDEN
         j = i + below(mix64(word), s.idle - i)
-        place, moved[j] = moved[j], moved[i]
-        drawn[i] = members[place]
-    word = s.draws + np.uint64(s.inputs) * TICKET_STEP
-    for i in range(count):
-        word += GOLDEN
-        j = i + below(mix64(word), s.idle - i)
-        moved[j] = j
+        drawn[i] = client_at(clients, client_at(moved, j))
+        put_at(moved, j, client_at(moved, i))
+    for slot in range(moved.shape[0] - 1):
+        moved[slot].key = NOBODY
+    moved[-1].key = 0
     return count
 
 
 @compiled
-def _take_out(s: Any, client: int, members: Array, places: Array) -> None:
-    """The client is no longer idle: as `core.pool.ClientPool.remove`."""
-    place = places[client]
-    s.idle -= 1
-    last = members[s.idle]
-    if last != client:
-        members[place] = last
-        places[last] = place
-    places[client] = -1
+def _class_of(s: Any, client: int, first_units: Array, first_clients: Array) -> int:
+    """The client's class of devices: `delays.devices.ClassBounds.class_of`."""
+    found, count = 0, first_units.shape[0]
+    if count > 0:
+        own = keyed_unit(s.device, client, 0)
+        while found < count and (
+            first_units[found] < own or (first_units[found] == own and first_clients[found] <= client)
+        ):
+            found += 1
+    return found
 
 
 @compiled
-def _set_times(s: Any, ticket: Any, slowness: Array, watts: Array, comes_back: Array, examples: Array) -> bool:
+def _rows_of(s: Any, client: int, examples: Array, row_units: Array) -> int:
+    """How many rows the client has: as listed, or as its own number says (`kernels/population_rows.py`)."""
+    if examples.shape[0] > 0:
+        return int(examples[client])
+    return int(s.least_rows) + count_reached(row_units, keyed_unit(s.rows_key, client, 0))
+
+
+@compiled
+def _set_times(s: Any, ticket: Any, devices: tuple[Array, ...], examples: Array, row_units: Array) -> bool:
     """When the ticket arrives or is given up, and what it costs; False if its times are no times."""
     client, number = ticket.client, ticket.ticket
-    compute, download, upload = s.compute_a, s.download_a, s.upload_a
+    class_slowness, class_watts, comes_back, first_units, first_clients = devices
+    device = _class_of(s, client, first_units, first_clients)
+    compute, download, upload, slowness = s.compute_a, s.download_a, s.upload_a, s.slowness_a
     if s.compute_shape != 0:
         compute = draw(s.compute_shape, s.compute_a, s.compute_b, keyed_unit(s.compute, client, number))
-    compute *= slowness[client]
+    if s.slowness_shape != 0:
+        slowness = draw(s.slowness_shape, s.slowness_a, s.slowness_b, keyed_unit(s.slowness, client, 0))
+    compute *= slowness * class_slowness[device]
     if s.seconds_per_row >= 0.0:
-        compute *= s.seconds_per_row * examples[client]
+        compute *= s.seconds_per_row * _rows_of(s, client, examples, row_units)
     if s.download_shape != 0:
         download = draw(s.download_shape, s.download_a, s.download_b, keyed_unit(s.download, client, number))
     if s.upload_shape != 0:
         upload = draw(s.upload_shape, s.upload_a, s.upload_b, keyed_unit(s.upload, client, number))
     if not (0.0 <= compute < np.inf and 0.0 <= download < np.inf and 0.0 <= upload < np.inf):
         return False
-    ticket.energy = watts[client] * compute
+    ticket.energy = class_watts[device] * compute
     ticket.is_lost = 0
-    if s.may_lose != 0 and keyed_unit(s.dropout, client, number) < 1.0 - comes_back[client]:
+    if s.may_lose != 0 and keyed_unit(s.dropout, client, number) < 1.0 - comes_back[device]:
         ticket.is_lost = 1
         ticket.duration = s.timeout if s.timeout >= 0.0 else download + compute + upload
         ticket.arrives = s.now + ticket.duration
@@ -232,19 +252,15 @@ def run_arrivals(
     params: Array,
     works: Array,
     work: Array,
-    members: Array,
-    places: Array,
+    clients: Array,
     moved: Array,
     drawn: Array,
-    slowness: Array,
-    watts: Array,
-    comes_back: Array,
+    devices: tuple[Array, ...],
     examples: Array,
-    merges_of: Array,
+    row_units: Array,
     first_merged: Array,
     weights: Array,
     latest: Array,
-    row_of: Array,
     out: Array,
     trains: bool,
     x: Array,
@@ -265,12 +281,15 @@ def run_arrivals(
         starts, models: where each ticket's training begins, and what it arrives at.
         params: the server's model, changed in place.
         works, work: the numbers of each ticket's work, and those of the next ones.
-        members, places: idle clients as in `core.pool.ClientPool`, `state.idle` of them.
-        moved, drawn: the numbers 0, 1, 2 …, and room for as many clients as tickets.
-        slowness, watts, comes_back, examples: of each client; `comes_back` is the share of tickets that are not lost.
-        merges_of, first_merged: how often each client was merged, and clients in the order of their first merge.
+        clients: the table of `kernels/client_tables.py`; the first `state.idle` places are those of idle clients.
+        moved, drawn: an empty table with room for all tickets, and room for as many clients as tickets.
+        devices: of each class slowness, watts and the share of tickets that are not lost; then the number and the
+            client that come first in each class but the first.
+        examples: rows of each client; empty where `row_units` and the state say how many a client has.
+        row_units: one more row for each of these numbers that the client's own reaches, in order.
+        first_merged: clients in the order of their first merge; as long as the table has room for entries.
         weights: what an update counts, by staleness.
-        latest, row_of: each client's latest model, `state.rows` of them, and whose is where (-1: nowhere).
+        latest: clients' latest models, `state.rows` of them.
         out: the journal's bytes, `state.packed` of them.
         trains: whether tickets are trained here, on `x`, `y` and `offsets` with the linear `model`.
         most_rows: rows of the largest client.
@@ -286,6 +305,8 @@ def run_arrivals(
                 return PAUSED, handled
             if s.packed + (4 + s.tickets) * LONGEST_ROW > out.shape[0]:
                 return ROOM_IS_FULL, handled
+            if clients[-1].key + 4 * (1 + s.tickets) > first_merged.shape[0]:
+                return NEEDS_TABLES, handled
             slot = heap[0]
             ticket = slots[slot]
             if ticket.arrives > s.time_limit:
@@ -299,7 +320,7 @@ def run_arrivals(
                     if (s.last_merge_detail if ends_round else s.merge_detail) < 0:
                         s.ends_round = ends_round
                         return NEEDS_DETAIL, handled
-                    if s.rule == LATEST and row_of[client] < 0 and s.rows == latest.shape[0]:
+                    if s.rule == LATEST and s.rows == latest.shape[0] and clients[entry_of(clients, client)].row < 0:
                         return NEEDS_ROWS, handled
                 if staleness >= weights.shape[0]:
                     return NEEDS_WEIGHTS, handled
@@ -320,8 +341,7 @@ def run_arrivals(
             s.now = ticket.arrives
             s.inputs += 1
             s.in_flight -= 1
-            places[client] = s.idle
-            members[s.idle] = client
+            move_client(clients, client, s.idle)
             s.idle += 1
             kind = REPORTED if ticket.is_lost == 0 else LOST
             s.packed = put_row(
@@ -346,7 +366,7 @@ def run_arrivals(
                 s.round_longest = max(s.round_longest, ticket.duration)
                 weight = weights[staleness]
                 if s.rule >= HOLD:
-                    ticket.weight = weight if s.rule == HOLD else examples[client]
+                    ticket.weight = weight if s.rule == HOLD else _rows_of(s, client, examples, row_units)
                     held[s.held] = slot
                     s.held += 1
                     if (s.held >= s.hold) if s.rule == HOLD else (s.in_flight == 0):
@@ -366,17 +386,17 @@ def run_arrivals(
                         weight, keep, detail,
                     )  # fmt: skip
                     s.seq += 1
-                    _count_merge(s, client, staleness, merges_of, first_merged)
+                    _count_merge(s, client, staleness, clients, first_merged)
                     if s.rule == ADD:
                         add_step(params, models[slot], starts[slot], weight, params)
                     elif s.rule == MIX:
                         mix(params, keep, models[slot], weight, params)
                     else:
-                        row = row_of[client]
-                        if row < 0:
-                            row = s.rows
-                            row_of[client] = row
+                        entry = clients[entry_of(clients, client)]
+                        if entry.row < 0:
+                            entry.row = s.rows
                             s.rows += 1
+                        row = entry.row
                         move_slot(params, latest, row, models[slot], weight, s.share, params)
                         s.merges_left -= 1
         if s.phase == MERGED:
@@ -393,15 +413,16 @@ def run_arrivals(
             if s.ends_round or is_measured or s.updates >= s.most_updates:
                 return MERGE_IS_DONE, handled
         if s.phase == SEND:
-            for i in range(_draw_clients(s, s.tickets - s.in_flight, members, moved, drawn)):
+            for i in range(_draw_clients(s, s.tickets - s.in_flight, clients, moved, drawn)):
                 client = drawn[i]
-                _take_out(s, client, members, places)
+                s.idle -= 1
+                move_client(clients, client, s.idle)
                 s.free -= 1
                 slot = free[s.free]
                 ticket = slots[slot]
                 ticket.ticket, ticket.client, ticket.version, ticket.work = s.next_ticket, client, s.version, s.work
                 ticket.is_trained = 0
-                if not _set_times(s, ticket, slowness, watts, comes_back, examples):
+                if not _set_times(s, ticket, devices, examples, row_units):
                     s.slot = slot
                     return BAD_TIMING, handled
                 s.next_ticket += 1

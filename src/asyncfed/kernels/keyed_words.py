@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from asyncfed.core import random
 from asyncfed.kernels.compiled import compiled
@@ -28,6 +31,15 @@ def mix64(z: np.uint64) -> np.uint64:
 def draw_key(purpose: np.uint64, client: int, ticket: int) -> np.uint64:
     """`core.random.draw_key`."""
     return mix64(purpose + np.uint64(client) * CLIENT_STEP + np.uint64(ticket) * TICKET_STEP)
+
+
+@compiled
+def draw_keys(purpose: np.uint64, clients: NDArray[Any], tickets: NDArray[Any]) -> NDArray[Any]:
+    """`draw_key` of each client and its ticket."""
+    keys = np.empty(clients.shape[0], np.uint64)
+    for i in range(clients.shape[0]):
+        keys[i] = draw_key(purpose, clients[i], tickets[i])
+    return keys
 
 
 @compiled

@@ -9,13 +9,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from asyncfed.kernels.compiled import compiled
-
-LANES = 256
-"""Sums that `square_distance` keeps side by side: enough for any processor's vectors, and always the same."""
 
 Array = NDArray[Any]
 
@@ -82,21 +78,3 @@ def subtract(model: Array, origin: Array, change: Array) -> bool:
         change[j] = difference
         endless |= 0 if difference - difference == 0.0 else 1
     return endless == 0
-
-
-@compiled
-def square_distance(one: Array, other: Array) -> float:
-    """`|one - other|²` in double precision. Every 256th entry is added to the same sum; the sums are added in order."""
-    sums = np.zeros(LANES)
-    whole = one.size // LANES * LANES
-    for first in range(0, whole, LANES):
-        for lane in range(LANES):
-            difference = np.float64(one[first + lane]) - np.float64(other[first + lane])
-            sums[lane] += difference * difference
-    for j in range(whole, one.size):
-        difference = np.float64(one[j]) - np.float64(other[j])
-        sums[j - whole] += difference * difference
-    total = 0.0
-    for lane in range(LANES):
-        total += sums[lane]
-    return total

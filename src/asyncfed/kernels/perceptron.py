@@ -97,7 +97,7 @@ def train_perceptrons(
     classes = targets.ndim == 1
     loops.train_range(
         x,
-        targets if classes else _NO_LABELS,
+        targets if classes else NO_LABELS,
         none if classes else targets,
         room.layers,
         room.numbers,
@@ -112,7 +112,7 @@ def train_perceptrons(
     )
 
 
-_NO_LABELS = np.empty(0, np.int64)
+NO_LABELS = np.empty(0, np.int64)
 _NO_PATHS = np.empty((1, 0))
 
 

@@ -140,7 +140,7 @@ def _add_gradient(layer: Array, room: Array, size: int, slopes: Array, into: Arr
 
 
 @compiled
-def _train_one(
+def train_one(
     x: Array,
     labels: Array,
     targets: Array,
@@ -256,7 +256,7 @@ def train_range(
         place, begin, size, batch, steps = counts[k]
         lr, decay, prox, momentum = numbers[k]
         end = begin + size
-        _train_one(
+        train_one(
             x[begin:end],
             labels[begin:end] if labels.shape[0] > 0 else labels,
             targets[begin:end] if targets.shape[0] > 0 else targets,

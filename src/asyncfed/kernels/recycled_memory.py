@@ -3,14 +3,16 @@
 Who may have it again is decided by Python's own references. An array made here is the only one that knows its memory:
 views of it, messages that are being sent and whatever else uses it refer to the array. When the last reference is gone,
 the memory waits for the next array of its size. So nobody who holds a version of a model can see it change.
+
+Memory comes from the system, or from a `MemorySource` of the caller's; an array in the place of another one, the next
+version of a model, gets it from where that one has it.
 """
 
 from __future__ import annotations
 
 import sys
-from collections import deque
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 from weakref import finalize, ref
 
 import numpy as np
@@ -22,27 +24,71 @@ LARGE = 2**18
 MOST_SPARE = 8
 """So many pieces of memory of one size wait at most; the rest goes back to the system."""
 
-_spare: dict[int, deque[memoryview]] = {}
-_finalizers: dict[int, tuple[ref[Any], finalize[Any, Any]]] = {}
+
+class MemorySource(Protocol):
+    """Where large arrays get their memory from."""
+
+    def take(self, length: int) -> memoryview | None:
+        """So many bytes of memory that nobody uses; None if there is none left."""
+        ...
+
+    def give_back(self, memory: memoryview) -> None:
+        """Nobody uses it any more. May be called by any thread."""
+        ...
 
 
-def empty(shape: int | tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
-    """An array filled with anything, as `numpy.empty` makes it."""
+class SystemMemory:
+    """Memory of this process alone. What was used last is used next: it may still be in the processor's caches."""
+
+    def __init__(self) -> None:
+        self.spare: dict[int, list[memoryview]] = {}
+
+    def take(self, length: int) -> memoryview:
+        """Memory that was used before, or new one."""
+        try:
+            return self.spare[length].pop()
+        except LookupError:  # there is none, or another thread was quicker
+            return np.empty(length, np.uint8).data
+
+    def give_back(self, memory: memoryview) -> None:
+        """Keep it, unless enough of this size waits."""
+        spare = self.spare.setdefault(len(memory), [])
+        if len(spare) < MOST_SPARE:
+            spare.append(memory)
+
+
+class _Known(NamedTuple):
+    """An array that was made here."""
+
+    array: ref[Any]
+    finalizer: finalize[Any, Any]
+    memory: memoryview
+    source: MemorySource
+
+
+_system = SystemMemory()
+_known: dict[int, _Known] = {}
+
+
+def empty(shape: int | tuple[int, ...], dtype: np.dtype[Any], source: MemorySource | None = None) -> NDArray[Any]:
+    """An array filled with anything, as `numpy.empty` makes it; in memory of `source`, if that has any left."""
     length = prod(shape) * dtype.itemsize if isinstance(shape, tuple) else shape * dtype.itemsize
     if length < LARGE:
         return np.empty(shape, dtype)
-    spare = _spare.get(length)
-    try:
-        memory = spare.popleft() if spare else np.empty(length, np.uint8).data
-    except IndexError:  # another thread was quicker
-        memory = np.empty(length, np.uint8).data
-    array = _wrap(memory, dtype)
+    memory = None if source is None else source.take(length)
+    if source is None or memory is None:
+        source, memory = _system, _system.take(length)
+    array = _wrap(memory, dtype, source)
     return array.reshape(shape) if isinstance(shape, tuple) and len(shape) != 1 else array
 
 
 def empty_like(array: NDArray[Any]) -> NDArray[Any]:
-    """The same, with the shape and the type of another one."""
-    return np.empty_like(array) if array.nbytes < LARGE else empty(array.shape, array.dtype)
+    """The same, with the shape and the type of another one, and memory from where that one has it."""
+    if array.nbytes < LARGE:
+        return np.empty_like(array)
+    known = _known.get(id(array))
+    source = known.source if known is not None and known.array() is array else None
+    return empty(array.shape, array.dtype, source)
 
 
 def renewed(array: NDArray[Any], holders: int) -> NDArray[Any] | None:
@@ -51,27 +97,24 @@ def renewed(array: NDArray[Any], holders: int) -> NDArray[Any] | None:
     Nobody can if it was made here and nothing refers to it but the caller's own `holders` references; then they must
     be given up. Otherwise None.
     """
-    known = _finalizers.get(id(array))
-    if known is None or known[0]() is not array or sys.getrefcount(array) > holders + 2:  # `array`, and the call
+    known = _known.get(id(array))
+    if known is None or known.array() is not array or sys.getrefcount(array) > holders + 2:  # `array`, and the call
         return None
-    details = known[1].detach()
-    assert details is not None
-    _finalizers.pop(id(array), None)
-    memory = details[2][1]
-    return _wrap(memory, array.dtype)
+    known.finalizer.detach()
+    _known.pop(id(array), None)
+    return _wrap(known.memory, array.dtype, known.source)
 
 
-def _wrap(memory: memoryview, dtype: np.dtype[Any]) -> NDArray[Any]:
+def _wrap(memory: memoryview, dtype: np.dtype[Any], source: MemorySource) -> NDArray[Any]:
     """A new array on this memory. As it does not own it, views of it refer to the array itself."""
     array = np.frombuffer(memory, dtype)
     number = id(array)
-    _finalizers[number] = (ref(array), finalize(array, _take_back, number, memory))
-    _finalizers[number][1].atexit = False
+    finalizer = finalize(array, _take_back, number, memory, source)
+    finalizer.atexit = False
+    _known[number] = _Known(ref(array), finalizer, memory, source)
     return array
 
 
-def _take_back(number: int, memory: memoryview) -> None:
-    _finalizers.pop(number, None)
-    spare = _spare.setdefault(len(memory), deque())
-    if len(spare) < MOST_SPARE:
-        spare.append(memory)
+def _take_back(number: int, memory: memoryview, source: MemorySource) -> None:
+    _known.pop(number, None)
+    source.give_back(memory)

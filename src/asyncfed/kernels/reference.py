@@ -310,10 +310,10 @@ def subtract(model: Array, origin: Array, change: Array) -> bool:
 
 
 def square_distance(one: Array, other: Array) -> float:
-    """The twin of `merging.square_distance`."""
+    """The twin of `square_sums.square_distance`."""
     difference = one.astype(np.float64) - other
-    sums = np.zeros(256)
-    for first in range(0, difference.size, 256):
-        part = difference[first : first + 256]
+    sums = np.zeros(32)
+    for first in range(0, difference.size, 32):
+        part = difference[first : first + 32]
         sums[: part.size] += part * part
     return float(sum(sums.tolist()))

@@ -8,7 +8,7 @@ with something else their waiting threads spin (a call of 0.2 ms was seen to tak
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import pairwise
 from threading import Thread, current_thread
 from typing import Any
@@ -42,6 +42,11 @@ def _group_of(size: int) -> ThreadGroup:
     if group is None or not group.is_alive():
         group = _groups[size] = ThreadGroup(size)
     return group
+
+
+def start_elsewhere(job: Callable[..., Any], *arguments: Any, threads: int) -> Future[Any]:
+    """Have a job done by one of the `threads` − 1 other threads that `run_split` uses, once one is free."""
+    return _group_of(threads - 1).pool.submit(job, *arguments)
 
 
 def split_evenly(costs: NDArray[Any], parts: int) -> list[tuple[int, int]]:

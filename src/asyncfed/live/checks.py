@@ -20,7 +20,6 @@ from asyncfed.core.types import Dispatch, Work
 from asyncfed.live.wire import MODEL, Arrays, Result
 from asyncfed.problems.client_measurements import MEASUREMENTS, asks_for_measurements
 from asyncfed.uplinks.chain import declared_size, decode_message, message_size
-from asyncfed.uplinks.norms import change_norm
 
 CLOCK_TOLERANCE = 0.05
 """Two clocks may disagree by so many seconds, and by so large a share, about how long a task took."""
@@ -46,8 +45,8 @@ class Limits(Config):
         ticket_seconds: A ticket not answered so many seconds after its client could begin with it is lost, beside the
             time that the model takes on its way; positive, or None to wait for ever.
         least_bandwidth: Bytes a second that a client's connection carries at least; positive. A ticket has the time
-            to send the model down and its result up at this rate on top of `ticket_seconds`: 1 Mbit/s by default, which
-            gives a model of 100 MB another 27 minutes, and one of 100 kB 2 seconds.
+            to send the model down and its result up at this rate on top of `ticket_seconds`: by default a model of
+            100 MB has another 200 seconds.
     """
 
     largest_norm: float = 1e6
@@ -58,7 +57,7 @@ class Limits(Config):
     metric_name: int = 64
     faults: int = 3
     ticket_seconds: float | None = 600.0
-    least_bandwidth: float = 125_000.0
+    least_bandwidth: float = 1e6
 
     @classmethod
     def for_targets(cls, targets: np.ndarray | None, ticket_seconds: float | None = 600.0) -> Limits:
@@ -80,7 +79,7 @@ class Limits(Config):
     def allowed_seconds(self, model_bytes: int) -> float | None:
         """How long a client may take over a ticket with a model of this size; None if for ever.
 
-        >>> Limits(ticket_seconds=600.0, least_bandwidth=1e6).allowed_seconds(100_000_000)
+        >>> Limits(ticket_seconds=600.0).allowed_seconds(100_000_000)
         800.0
         """
         return None if self.ticket_seconds is None else self.ticket_seconds + 2 * model_bytes / self.least_bandwidth
@@ -202,9 +201,8 @@ def read_model(
     return model, after
 
 
-def find_fault_in_change(model: np.ndarray, start: np.ndarray, norms: RecentNorms) -> str | None:
+def find_fault_in_change(norm: float, norms: RecentNorms) -> str | None:
     """What is wrong with how far a model is from where it started, or None; a sound norm is recorded in `norms`."""
-    norm = change_norm(model, start)
     if not isfinite(norm):
         return "the model it sent is not finite, or too large for its norm to be"
     if norm > norms.limit():

@@ -36,6 +36,7 @@ from collections.abc import Mapping
 from heapq import heapify, heappop, heappush
 from math import inf
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -49,8 +50,10 @@ from asyncfed.engine.execution_setup import set_up
 from asyncfed.engine.plan import Checkpoint, Plan, most_drops
 from asyncfed.engine.progress import RunState
 from asyncfed.engine.replay import repeat_costs, repeat_input, with_decisions
+from asyncfed.kernels.recycled_memory import MemorySource, empty
 from asyncfed.live.checks import Limits, find_fault, find_fault_in_change, max_message_bytes, read_model
 from asyncfed.live.machine_entropy import draw_noise_key
+from asyncfed.live.private_copy import Measured, copy_bytes, copy_model
 from asyncfed.live.ticket_records import TicketRecords
 from asyncfed.live.wire import CORRECTION, DIFFERENCE, MODEL, Arrays, Parts, Result, Task, describe_parts, dtype_name
 from asyncfed.problems.protocol import Problem
@@ -116,7 +119,7 @@ class LiveSession:
         self._journal = journal
         self._limits = limits or Limits()
         self._policy = checkpoints or CheckpointPolicy()
-        self._examples: list[int] = problem.num_examples.tolist()
+        self._num_clients = problem.num_clients
         self._dtype = problem.dtype
         self._train_key, self._uplink_key = purpose_key(plan.seed, "train"), purpose_key(plan.seed, "uplink")
         self._deadline = plan.budget.elapsed
@@ -186,11 +189,29 @@ class LiveSession:
         return ticket in self._execution.server.outstanding
 
     @property
+    def header(self) -> dict[str, Any]:
+        """What the run's file says about it: its experiment, and the fingerprint of its problem."""
+        return self._journal.header()
+
+    @property
     def file(self) -> Path | None:
         """The run's file; None if it is in memory."""
         return self._journal.path
 
+    @property
+    def expected_result_bytes(self) -> int:
+        """How long the body of a result may be, as far as it is known before the strategy is asked."""
+        params = self._execution.vectors.params
+        return max_message_bytes(self._execution.server.strategy.work, params.size, params.itemsize)
+
     # ---- beginning -------------------------------------------------------------------------------------------
+
+    def keep_models_in(self, source: MemorySource) -> None:
+        """Let the model lie in this memory, and what merges make of it; to be called before the run begins."""
+        vectors = self._execution.vectors
+        params = empty(vectors.params.size, vectors.params.dtype, source)
+        np.copyto(params, vectors.params)
+        vectors.params = params
 
     def start(self) -> None:
         """Begin a new run."""
@@ -234,7 +255,7 @@ class LiveSession:
             execution.on_cancel = self._cancel  # which knows when the ticket was dispatched
             try:
                 self._record_input(event)
-                repeat_input(execution, event, self._examples, self._restore_payload)
+                repeat_input(execution, event, self._restore_payload)
             except (LookupError, TypeError, ValueError, AttributeError, ProtocolError) as error:
                 raise JournalError(
                     f"{journal.path} is damaged: its event {event.seq} cannot have happened ({error!r}). Restore the "
@@ -284,10 +305,31 @@ class LiveSession:
 
     # ---- inputs ----------------------------------------------------------------------------------------------
 
-    def accept(self, client: int, result: Result, arrays: Arrays, now: float) -> Accepted | Refusal:
+    def copy_body(self, client: int, result: Result, shared: np.ndarray) -> tuple[np.ndarray, Measured | None]:
+        """The body of a result that lies in memory which its client can still change, for `accept`.
+
+        Of a model, which is what mostly lies there, also what `accept` would find by reading it again.
+        """
+        dispatch, source = self._execution.server.outstanding.get(result.ticket), self._journal.sent_memory
+        if dispatch is None or dispatch.client != client or result.parts is not UNSET:
+            return copy_bytes(shared, None), None
+        start = self._execution.start_of(dispatch, None if isinstance(result.memory, UnsetType) else result.memory)
+        fits = (result.dtype, len(shared)) == (dtype_name(start.dtype), start.nbytes)
+        if dispatch.work.uplink is not UNSET or not fits:
+            return copy_bytes(shared, None), None
+        return copy_model(shared, start, source)
+
+    def accept(
+        self, client: int, result: Result, arrays: Arrays, now: float, measured: Measured | None = None
+    ) -> Accepted | Refusal:
         """A client sent a result. A wrong one is refused, counted and journalled; its ticket is then lost.
 
-        `client` is the one the engine received it from, which the result itself need not be honest about.
+        Args:
+            client: the one the engine received it from, which the result itself need not be honest about.
+            result: what it says.
+            arrays: what it trained.
+            now: as always.
+            measured: what `copy_body` found of the latter.
         """
         self._advance_clock(now)
         if self.finished:
@@ -317,7 +359,9 @@ class LiveSession:
             except ValueError as error:
                 fault = str(error)
             else:
-                fault = None if model is None else find_fault_in_change(model, start, records.norms)
+                if model is not None:
+                    norm = change_norm(model, start) if measured is None else measured.norm
+                    fault = find_fault_in_change(norm, records.norms)
         if fault is not None:
             return self._refuse(ticket, client, fault, is_fault=True, loses=True)
         self._execution.vectors.starts[ticket] = start
@@ -326,6 +370,8 @@ class LiveSession:
         if model is None:
             self._skip(dispatch, memory)
         else:
+            if measured is not None:
+                self._journal.payload_sums[ticket] = measured.check_sum
             self._report(dispatch, result, memory, model, arrays)
         return Accepted(ticket)
 
@@ -358,11 +404,18 @@ class LiveSession:
         for ticket in self.in_flight(client):
             self.lose(ticket, reason, now)
 
-    def join(self, client: int, now: float) -> None:
-        """A client joins, or returns. Does nothing if it takes part already, or was excluded."""
+    def num_examples(self, client: int) -> int:
+        """How many rows the client has declared; 0 if it has not been there yet and nobody knows."""
+        return self._execution.server.num_examples(client)
+
+    def join(self, client: int, now: float, num_examples: int | None = None) -> None:
+        """A client joins, or returns, with so many rows, or as many as before.
+
+        Does nothing if it takes part already, or was excluded.
+        """
         self._advance_clock(now)
         if not (self.finished or client in self.clients or client in self._records.excluded):
-            self._execution.join(client, self._examples[client])
+            self._execution.join(client, self.num_examples(client) if num_examples is None else num_examples)
             self._end_if_stopped()
 
     def leave(self, client: int, reason: str, now: float) -> None:
@@ -465,7 +518,7 @@ class LiveSession:
         if self._execution.rule is None:
             return False
         rule = self._execution.rule.rule
-        memory = rule.init(self._execution.vectors.params, len(self._examples))
+        memory = rule.init(self._execution.vectors.params, self._num_clients)
         return CORRECTION in rule.send(memory, 0)
 
     def first_model(self, client: int) -> np.ndarray:

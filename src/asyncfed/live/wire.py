@@ -10,6 +10,9 @@ A message is a MessagePack header, then the numbers of its arrays.
     16      ...    header: one of the messages below, as MessagePack
     ...     ...    body: the arrays one after another, little-endian, nothing else
 
+On one machine a body may lie in memory that client and server share (`live/local/shared_memory.py`): then the header
+says where, in `placed`, and the message has none.
+
 A header that names no `parts` announces one array, the model, of its `dtype`; otherwise the body is exactly the parts,
 in their order. Nothing is ever unpickled. Lengths are checked before anything of that length is read or allocated, and
 every way in which bytes can be wrong ends in a `WireError`.
@@ -90,6 +93,7 @@ class Task(Record, tag_field="kind", tag="task"):
         parts: the arrays in the body: `model`, or `downlink/...`, the difference from the model that the client started
             from in the ticket `memory`, or neither if it starts from its own; and what the rule of the server sends
             along, `correction`. UNSET: the model alone.
+        placed: where the model lies in the memory that clients read, and its length, both in bytes. UNSET: in the body.
     """
 
     session: str
@@ -101,6 +105,7 @@ class Task(Record, tag_field="kind", tag="task"):
     memory: int | UnsetType = UNSET
     uplink_key: int | UnsetType = UNSET
     parts: Parts = UNSET
+    placed: tuple[int, int] | UnsetType = UNSET
 
 
 class Cancelled(Record, tag_field="kind", tag="cancelled"):
@@ -122,6 +127,7 @@ class Result(Record, tag_field="kind", tag="result"):
         memory: for work that remembers, the ticket whose memory was used; -1 if the client began anew.
         parts: the arrays in the body: the message of the uplinks, none if nothing was worth sending, or if the client
             had lost the model that a difference was from. UNSET: the trained model.
+        placed: the body lies at the beginning of the client's result slot and has so many bytes. UNSET: it follows.
     """
 
     session: str
@@ -132,6 +138,7 @@ class Result(Record, tag_field="kind", tag="result"):
     metrics: dict[str, float] | None = None
     memory: int | UnsetType = UNSET
     parts: Parts = UNSET
+    placed: int | UnsetType = UNSET
 
 
 class Failed(Record, tag_field="kind", tag="failed"):

@@ -5,6 +5,7 @@ from asyncfed.presets.named_delays import DELAYS, delays_named
 from asyncfed.presets.named_experiments import PRESETS, preset
 from asyncfed.presets.named_strategies import STRATEGIES, Rate, strategy_like, strategy_named
 from asyncfed.presets.paper_experiments import Reading, regression, svm
+from asyncfed.presets.populations import population
 from asyncfed.presets.robust_defaults import make_robust
 from asyncfed.presets.table_defaults import default_delays as table_delays
 from asyncfed.presets.table_experiments import BUILT_IN, PROBLEMS, PreparedTable, prepare_table, table, table_name
@@ -23,6 +24,7 @@ __all__ = [
     "compression_named",
     "delays_named",
     "make_robust",
+    "population",
     "prepare_table",
     "preset",
     "regression",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, cast, runtime_checkable
 
 import numpy as np
@@ -60,6 +60,8 @@ class Jobs(NamedTuple):
             momentum there may be none.
         steps_done: an array (k,) of int64 that is filled with how many mini-batch steps each job made; None if nobody
             wants to know.
+        origins: the arrays that `starts` are copies of, the same one for trainings that begin with the same model and
+            never changed, so that a model need not be sent to another machine twice; None if nobody knows.
     """
 
     starts: Array
@@ -69,6 +71,7 @@ class Jobs(NamedTuple):
     overwrite: bool = False
     corrections: Array | None = None
     steps_done: Array | None = None
+    origins: Sequence[Array] | None = None
 
     def part(self, first: int, last: int) -> Jobs:
         """Jobs `first` up to `last`."""
@@ -81,6 +84,7 @@ class Jobs(NamedTuple):
             self.overwrite,
             None if self.corrections is None else self.corrections[rows],
             None if self.steps_done is None else self.steps_done[rows],
+            None if self.origins is None else self.origins[rows],
         )
 
 
@@ -90,6 +94,31 @@ def one_job(
     """A single training of client 0: what a shard does."""
     corrections = None if correction is None else np.asarray(correction)[None]
     return Jobs(np.asarray(params)[None], [0], [work], [key], False, corrections, steps_done)
+
+
+class AheadTraining(Protocol):
+    """Trainings that other threads do while the caller does something else. Only the caller's thread may use it."""
+
+    def begin(self, ticket: int, start: Array, client: int, work: Work, key: int) -> bool:
+        """Have a ticket trained, to the bits of `local_train`; False if it should rather be trained with others."""
+        ...
+
+    def result(self, ticket: int) -> Array:
+        """The params that a ticket arrives at. If nobody has begun with it, the caller's thread trains it."""
+        ...
+
+    def keep_only(self, tickets: Container[int]) -> None:
+        """Nobody will ask for any others."""
+        ...
+
+
+@runtime_checkable
+class TrainsAhead(Protocol):
+    """A problem whose trainings can be done while the caller does something else."""
+
+    def train_ahead(self, threads: int) -> AheadTraining | None:
+        """Training on so many threads, the caller's among them; None if that would not be faster."""
+        ...
 
 
 class Problem(Protocol):

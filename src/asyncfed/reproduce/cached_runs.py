@@ -50,16 +50,16 @@ def cost(experiment: Experiment) -> int:
     return max(1, (experiment.budget.rounds or 1) * strategy.dispatch.tickets * strategy.work.epochs // 50)
 
 
-def run_and_save(experiment: Experiment, path: Path) -> None:
-    """Run an experiment and keep what the figures need. A run that diverges is a result too."""
+def run_columns(experiment: Experiment) -> dict[str, np.ndarray]:
+    """Run an experiment; what the figures need of it, by name. A run that diverges is a result too."""
     run = simulate(experiment, threads=1)
     if not run.finished:
         raise KeyboardInterrupt
-    write_cached_run(run, path)
+    return columns_of(run)
 
 
-def write_cached_run(run: RecordedRun, path: Path) -> None:
-    """Write the run's file, whole or not at all."""
+def columns_of(run: RecordedRun) -> dict[str, np.ndarray]:
+    """What a finished run's file holds."""
     columns = {
         "verdict": np.array(run.verdict),
         "reason": np.array(run.reason),
@@ -72,6 +72,11 @@ def write_cached_run(run: RecordedRun, path: Path) -> None:
     for name, table in (("evaluations", run.evaluations), ("rounds", run.rounds)):
         columns[f"{name} names"] = np.array(list(table))
         columns[name] = np.array([values.astype(np.float64) for values in table.values()])
+    return columns
+
+
+def write_columns(columns: dict[str, np.ndarray], path: Path) -> None:
+    """Write a run's file, whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_name(f"{path.stem}.{os.getpid()}.unfinished")
     with unfinished.open("wb") as file:

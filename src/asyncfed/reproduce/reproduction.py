@@ -19,7 +19,7 @@ from asyncfed.report.figures import figure_data as data_files
 from asyncfed.report.figures.figure_data import FigureData
 from asyncfed.report.figures.matplotlib_figures import save_png_and_pdf
 from asyncfed.report.page.html_page import plotly_script, write_page
-from asyncfed.reproduce.cached_runs import RunCache, cost, run_and_save, run_key
+from asyncfed.reproduce.cached_runs import RunCache, cost, run_columns, run_key, write_columns
 from asyncfed.reproduce.figure_spec import QUICK_SHORTER, FigureSpec, all_figures, select_figures
 from asyncfed.reproduce.figures import Runs, figure_data
 from asyncfed.reproduce.verdicts import Finding, assess_claims
@@ -105,9 +105,9 @@ def open_workers(count: int | None) -> Pool:
 def simulate_missing(reproduction: Reproduction, workers: Pool, watch: Callable[[int], None] | None = None) -> None:
     """Do the runs that are missing. `watch` is called with the cost (see `cached_runs.cost`) of all that is done."""
     done, cache = 0, reproduction.cache
-    jobs = {workers.submit(run_and_save, each, cache.path(each)): each for each in reproduction.missing()}
+    jobs = {workers.submit(run_columns, each): each for each in reproduction.missing()}
     for job in workers.finished(jobs):
-        job.result()
+        write_columns(job.result(), cache.path(jobs[job]))
         done += cost(jobs[job])
         if watch is not None:
             watch(done)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 import numpy as np
 
@@ -36,6 +37,8 @@ class Clipped(WrappingRule, Config, tag_field="kind", tag="clipped"):
 
     rule: ServerRule = Mean()
     norm: float = 1.0
+
+    any_population: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if not self.norm > 0:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import inf
+from typing import ClassVar
 
 import numpy as np
 
@@ -26,6 +27,8 @@ class Mean(Rule, Config, tag_field="kind", tag="mean"):
     >>> Mean().theorem
     'as without a rule'
     """
+
+    any_population: ClassVar[bool] = True
 
     @property
     def theorem(self) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 import numpy as np
 
@@ -40,6 +41,8 @@ class Optimised(WrappingRule, Config, tag_field="kind", tag="optimised"):
 
     rule: ServerRule = Mean()
     optimiser: Optimiser = Adam()
+
+    any_population: ClassVar[bool] = True
 
     @property
     def sum_only(self) -> bool:

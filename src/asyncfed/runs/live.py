@@ -23,8 +23,9 @@ from asyncfed.runs.given_problem import choose_problem, stored_problem
 from asyncfed.runs.header import check_same_problem, new_header, same_experiment
 from asyncfed.runs.interruption import interruptible
 from asyncfed.runs.measuring_thread import MeasuringThread
-from asyncfed.runs.progress import progress, seal
+from asyncfed.runs.progress import finishing, progress, seal
 from asyncfed.runs.result import RecordedRun
+from asyncfed.runs.run_file import open_to_resume
 from asyncfed.store.journal import Journal
 
 if TYPE_CHECKING:
@@ -101,32 +102,38 @@ def run_live(
         "power_safe": power_safe,
     }
     journal = Journal.create(out, new_header(experiment, problem, own_problem=own_problem, live=live), replace=force)
-    return _drive(experiment, engine, problem, journal, live, threads, watch)
+    with finishing(journal):
+        return _drive(experiment, engine, problem, journal, live, threads, watch)
 
 
 def resume_live(
     path: Path | str,
     *,
     engine: Engine | None = None,
+    engines: Mapping[str, type[Engine]] | None = None,
     experiment: Experiment | None = None,
     problem: Problem | None = None,
     threads: int | None = None,
     watch: LiveWatcher | None = None,
 ) -> RecordedRun:
-    """Continue a live run that was interrupted or killed. What was merged stays; tickets that were out are lost."""
-    journal = Journal.open(path, write=True)
-    header = journal.header()
-    if "live" not in header:
-        raise JournalError(f"{path} is a simulated run. Continue it with `asyncfed resume {path}`.")
-    experiment = same_experiment(header, experiment, journal.path)
-    problem = stored_problem(experiment, problem)
-    check_same_problem(header, problem, path)
-    if header["verdict"] != "interrupted":
-        journal.rehash()
-        return RecordedRun(journal, experiment, problem)
-    engine = engine or _read_engine(header["live"], path)
-    engine.check(problem)
-    return _drive(experiment, engine, problem, journal, header["live"], threads, watch)
+    """Continue a live run that was interrupted or killed. What was merged stays; tickets that were out are lost.
+
+    `engines` are those that can be started from what the file says, by their kind, besides `LocalEngine`.
+    """
+    journal = open_to_resume(path)
+    with finishing(journal):
+        header = journal.header()
+        if "live" not in header:
+            raise JournalError(f"{path} is a simulated run. Continue it with `asyncfed resume {path}`.")
+        experiment = same_experiment(header, experiment, journal.path)
+        problem = stored_problem(experiment, problem)
+        check_same_problem(header, problem, path)
+        if header["verdict"] != "interrupted":
+            journal.rehash()
+            return RecordedRun(journal, experiment, problem)
+        engine = engine or _read_engine(header["live"], path, engines or {})
+        engine.check(problem)
+        return _drive(experiment, engine, problem, journal, header["live"], threads, watch)
 
 
 def check_fit(experiment: Experiment) -> None:
@@ -139,12 +146,13 @@ def check_fit(experiment: Experiment) -> None:
         )
 
 
-def _read_engine(live: dict[str, Any], path: Path | str) -> Engine:
+def _read_engine(live: dict[str, Any], path: Path | str, engines: Mapping[str, type[Engine]]) -> Engine:
     """The engine that a live run's header describes."""
-    if live["engine"].get("kind") == "flower":
+    kind = live["engine"].get("kind")
+    if kind == "flower":
         raise JournalError(f"{path} was run on Flower. Continue it with `flwr run` and the same journal.")
     try:
-        return from_plain(live["engine"], LocalEngine)
+        return from_plain(live["engine"], engines.get(kind, LocalEngine))
     except ValidationError as error:
         raise JournalError(
             f"{path} was run on an engine that cannot be started from its file ({error}). Pass it again: "

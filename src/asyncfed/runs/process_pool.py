@@ -101,17 +101,23 @@ class _Call(Generic[T]):
 # ---- in worker processes ---------------------------------------------------------------------------------------
 
 
-class _Task(Generic[T]):
-    """A call that a worker does, or will do; `packed` is the pickled function with its arguments."""
+class QueuedCall(Generic[T]):
+    """A call that a worker does, or will do.
 
-    def __init__(self, receive: Callable[[], None], packed: bytes) -> None:
-        self.packed = packed
+    Args:
+        receive: takes in results of workers, at least one.
+        payload: what a worker is handed: the function and its arguments.
+    """
+
+    def __init__(self, receive: Callable[[], None], payload: Any) -> None:
+        self.payload = payload
         self.done = False
         self._receive = receive
         self._value: T | None = None
         self._error: BaseException | None = None
 
     def finish(self, value: T | None, error: BaseException | None) -> None:
+        """Note what the call returned, or what it raised."""
         self.done, self._value, self._error = True, value, error
 
     def result(self) -> T:
@@ -120,6 +126,17 @@ class _Task(Generic[T]):
         if self._error is not None:
             raise self._error
         return cast(T, self._value)
+
+
+def finished_calls(jobs: Iterable[Job[T]], receive: Callable[[], None]) -> Iterator[Job[T]]:
+    """The queued calls as they end, in whatever order."""
+    waiting = [cast(QueuedCall[T], job) for job in jobs]
+    while waiting:
+        ended = [call for call in waiting if call.done]
+        waiting = [call for call in waiting if not call.done]
+        yield from ended
+        if not ended:
+            receive()
 
 
 class ProcessPool:
@@ -146,9 +163,9 @@ class ProcessPool:
         self._arguments = arguments
         self._advice = advice
         self._open = True
-        self._queue: deque[_Task[Any]] = deque()
+        self._queue: deque[QueuedCall[Any]] = deque()
         self._idle: list[Connection] = []
-        self._running: dict[Connection, _Task[Any]] = {}
+        self._running: dict[Connection, QueuedCall[Any]] = {}
         self._processes: dict[Connection, SpawnProcess] = {}
 
     def __enter__(self) -> ProcessPool:
@@ -158,11 +175,11 @@ class ProcessPool:
         """Let idle workers go; those still at work, after an error, are ended."""
         self._end(at_once=error is not None or bool(self._running))
 
-    def submit(self, function: Callable[..., T], *arguments: Any) -> _Task[T]:
+    def submit(self, function: Callable[..., T], *arguments: Any) -> QueuedCall[T]:
         """Have a worker call `function(*arguments)`, as soon as one is free."""
         if not self._open:
             raise ConfigError("This pool of worker processes is closed. Open another one.")
-        task: _Task[T] = _Task(self._receive, pickle.dumps((function, arguments)))
+        task: QueuedCall[T] = QueuedCall(self._receive, pickle.dumps((function, arguments)))
         self._queue.append(task)
         if self._running and not self._idle:
             self._receive(block=False)
@@ -171,13 +188,7 @@ class ProcessPool:
 
     def finished(self, jobs: Iterable[Job[T]]) -> Iterator[Job[T]]:
         """The jobs as they end, in whatever order."""
-        waiting = [cast(_Task[T], job) for job in jobs]
-        while waiting:
-            ended = [task for task in waiting if task.done]
-            waiting = [task for task in waiting if not task.done]
-            yield from ended
-            if not ended:
-                self._receive()
+        return finished_calls(jobs, self._receive)
 
     def _receive(self, block: bool = True) -> None:
         """Take in the results that are there; if there are none, wait for one, unless `block` is false."""
@@ -197,7 +208,7 @@ class ProcessPool:
             connection = self._idle.pop() if self._idle else self._start()
             self._running[connection] = self._queue.popleft()
             try:
-                connection.send_bytes(self._running[connection].packed)
+                connection.send_bytes(self._running[connection].payload)
             except OSError:
                 raise self._died(connection) from None
 
@@ -258,6 +269,14 @@ def _answer(packed: bytes) -> tuple[Any, BaseException | None]:
     """What the call returned, and what it raised."""
     try:
         function, arguments = _unpacked(packed)
+    except ConfigError as error:
+        return None, error
+    return answer_call(function, arguments)
+
+
+def answer_call(function: Callable[..., Any], arguments: tuple[Any, ...]) -> tuple[Any, BaseException | None]:
+    """In a worker: what the call returned, and what it raised, in a form that can be sent."""
+    try:
         return function(*arguments), None
     except BaseException as error:
         return None, _portable_error(error)

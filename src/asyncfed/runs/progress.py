@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import NamedTuple
 
 from asyncfed.engine.progress import RunInProgress, RunState
@@ -34,6 +35,15 @@ def progress(state: RunState) -> Progress:
     """How far the run is at this moment."""
     objective = state.last_metrics.get("objective", float("nan"))
     return Progress(state.rounds, state.updates, state.elapsed, objective)
+
+
+@contextmanager
+def finishing(journal: Journal) -> Iterator[None]:
+    """Whatever happens in the block, afterwards others may write to the run: it may be resumed from a notebook, say."""
+    try:
+        yield
+    finally:
+        journal.finish_writing()
 
 
 def seal(run: RunInProgress, journal: Journal) -> None:

@@ -13,8 +13,10 @@ from asyncfed.core.errors import JournalError
 from asyncfed.core.record import to_json
 from asyncfed.engine.stopping import kept_row
 from asyncfed.experiment import Experiment, stored
+from asyncfed.problems.client_sizes import MOST_LISTED_CLIENTS, require_listed
 from asyncfed.problems.protocol import Problem
 from asyncfed.store.error_messages import explain_damage
+from asyncfed.store.files import find_writer
 from asyncfed.store.journal import Journal
 from asyncfed.store.ledger import Ledger
 from asyncfed.store.schema import MERGE
@@ -70,9 +72,14 @@ class RecordedRun:
         return str(self.header["verdict"])
 
     @property
+    def writer(self) -> str | None:
+        """Which process is writing the run at this moment, in words; None if none is."""
+        return None if self.path is None or self.finished else find_writer(self.path)
+
+    @property
     def reason(self) -> str:
-        """A sentence that says why the run ended."""
-        return str(self.header["reason"])
+        """A sentence that says why the run ended, or that it did not."""
+        return str(self.header["reason"]) if self.writer is None else "it is still running"
 
     @property
     def advice(self) -> str:
@@ -158,14 +165,27 @@ class RecordedRun:
         return {"journal": self.journal.sha256(), "params": params_sha256(self.params)}
 
     def participation(self) -> np.ndarray:
-        """How many merged updates each client contributed."""
+        """How many merged updates each client contributed, shape (clients,); see `merges_by_client` for very many."""
+        require_listed(self.header["num_clients"], "An array with the merges of each client")
         counts = np.zeros(self.header["num_clients"], np.int64)
-        checkpoint = self.journal.checkpoint()
-        if checkpoint is not None:
-            with explain_damage(self.path, "checkpoint"):
-                ledger = Ledger.from_snapshot(checkpoint[0]["ledger"])
-                counts[list(ledger.merges_by_client)] = list(ledger.merges_by_client.values())
+        merges = self.merges_by_client()
+        with explain_damage(self.path, "checkpoint"):
+            counts[list(merges)] = list(merges.values())
         return counts
+
+    def participation_of_known(self) -> np.ndarray:
+        """`participation`, or where there are too many clients for an array, only of those that were merged."""
+        if self.header["num_clients"] <= MOST_LISTED_CLIENTS:
+            return self.participation()
+        return np.array(list(self.merges_by_client().values()), np.int64)
+
+    def merges_by_client(self) -> dict[int, int]:
+        """How many merged updates each client contributed that was merged at all, in the order of the first."""
+        checkpoint = self.journal.checkpoint()
+        if checkpoint is None:
+            return {}
+        with explain_damage(self.path, "checkpoint"):
+            return Ledger.from_snapshot(checkpoint[0]["ledger"]).merges_by_client
 
     def __repr__(self) -> str:
         last = {name: values[-1] for name, values in self.evaluations.items() if len(values)}

@@ -7,13 +7,13 @@ be taken over from its objects and given back to them, so stepping and looping m
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import inf
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from asyncfed.core.random import draw_key, purpose_key
+from asyncfed.core.random import purpose_key
 from asyncfed.core.types import Merge
 from asyncfed.delays import DelayModel, check_timing
 from asyncfed.delays.delay_numbers import DelayNumbers, TicketDraws
@@ -21,7 +21,9 @@ from asyncfed.engine.execution import Execution
 from asyncfed.engine.plan import Plan
 from asyncfed.kernels import arrival_loop
 from asyncfed.kernels.compiled import is_compiled
+from asyncfed.kernels.drawn_sizes import DrawnSizes
 from asyncfed.kernels.duration_draws import SHAPES, agrees
+from asyncfed.kernels.keyed_words import draw_keys
 from asyncfed.kernels.threads import SMALL
 from asyncfed.problems.protocol import CompiledTraining, Jobs, Problem, TrainsInLoop
 from asyncfed.problems.sgd_tasks import work_numbers
@@ -70,7 +72,8 @@ class CompiledLoop:
         self._candidate, self._execution, self._problem, self._plan = candidate, execution, problem, plan
         self._delays, self._numbers, strategy, rule = delays, numbers, candidate.strategy, candidate.rule
         hold = rule.hold if rule.kind == "hold" else rule.tickets if rule.kind == "cohort" else 0
-        self._arrays = LoopArrays(execution, clock, problem.num_clients, rule.tickets, hold)
+        latest = self._memory().row_of if rule.kind == "latest" else {}
+        self._arrays = LoopArrays(execution, clock, rule.tickets, hold, problem.num_clients, latest)
         self._arrays.load(work_numbers)
         s = self._arrays.state
         s.rule, s.hold = KINDS[rule.kind], hold
@@ -85,7 +88,8 @@ class CompiledLoop:
         self._set_delays(numbers)
         self._load_latest()
         training = cast(TrainsInLoop, problem).compiled_training() if promises(problem, "compiled_training") else None
-        rows = int(problem.num_examples.max(initial=1))
+        self._set_sizes(candidate.sizes)
+        rows = int(self._examples.max(initial=1))
         cost = 2.0 * rows * problem.num_params * strategy.work.epochs * rule.tickets
         self._trains = training is not None and (plan.threads == 1 or cost < SMALL)
         self._training = training if training is not None else _no_training(problem)
@@ -101,14 +105,25 @@ class CompiledLoop:
 
     def _set_delays(self, numbers: DelayNumbers) -> None:
         s = self._arrays.state
-        for name in ("compute", "download", "upload"):
+        for name in ("compute", "download", "upload", "slowness"):
             draws: TicketDraws = getattr(numbers, name)
             shape, a, b = draws.distribution.as_numbers()
             for field, number in (("", draws.purpose), ("_shape", SHAPES[shape]), ("_a", a), ("_b", b)):
                 setattr(s, name + field, number)
-        s.dropout, s.may_lose = numbers.dropout, numbers.comes_back is not None
+        s.dropout, s.may_lose, s.device = numbers.dropout, numbers.may_lose, numbers.classes.purpose
         s.timeout = -1.0 if numbers.timeout is None else numbers.timeout
-        self._comes_back = np.ones(1) if numbers.comes_back is None else numbers.comes_back
+        of = numbers.classes
+        self._devices = (of.slowness, of.watts, of.comes_back, of.first_units, of.first_clients)
+
+    def _set_sizes(self, sizes: Sequence[int]) -> None:
+        """How many rows each client has: as a list, or as numbers, where they follow from a client's own number."""
+        s = self._arrays.state
+        if isinstance(sizes, DrawnSizes):
+            s.least_rows, s.rows_key = sizes.least, sizes.key
+            self._examples, self._row_units = np.zeros(0, np.int64), sizes.bounds
+        else:
+            listed = sizes if isinstance(sizes, list) else ()  # those that are asked for one by one are not read here
+            self._examples, self._row_units = np.array(listed, np.int64), np.zeros(0)
 
     def _set_work(self) -> None:
         """The work of the next tickets, at the rate of this round."""
@@ -129,11 +144,9 @@ class CompiledLoop:
 
     def _load_latest(self) -> None:
         s, params = self._arrays.state, self._arrays.params
-        self._latest, self._row_of = np.empty((0, params.size), params.dtype), np.full(1, -1)
+        self._latest = np.empty((0, params.size), params.dtype)
         if self._candidate.rule.kind == "latest":
             memory = self._memory()
-            self._row_of = np.full(self._problem.num_clients, -1)
-            self._row_of[list(memory.row_of)] = list(memory.row_of.values())
             s.rows, s.merges_left, s.share = len(memory.shares), memory.merges_left, 1.0 / memory.total
             self._latest = memory.slots[: len(memory.shares)].copy()
             self._add_rows()
@@ -151,8 +164,7 @@ class CompiledLoop:
         if self._candidate.rule.kind != "latest":
             return
         memory, s = self._memory(), self._arrays.state
-        clients = np.flatnonzero(self._row_of >= 0)
-        memory.row_of = {int(c): int(self._row_of[c]) for c in clients[np.argsort(self._row_of[clients])]}
+        memory.row_of = self._arrays.books.rows()
         memory.slots, memory.shares = self._latest[: s.rows].copy(), [1] * s.rows
         memory.merges_left = s.merges_left
 
@@ -181,6 +193,7 @@ class CompiledLoop:
             loop.MERGE_IS_DONE: self._finish_merge,
             loop.HELD_ARE_DUE: self._merge_held,
             loop.BAD_TIMING: self._refuse_timing,
+            loop.NEEDS_TABLES: self._make_room,
         }
         goes_on = True
         while goes_on:
@@ -196,12 +209,11 @@ class CompiledLoop:
         self._store_latest()
 
     def _all_arguments(self) -> tuple[Any, ...]:
-        a, numbers, training = self._arrays, self._numbers, self._training
+        a, books, training = self._arrays, self._arrays.books, self._training
         return (
             *(a.slots, a.heap, a.free, a.held, a.starts, a.models, a.params, a.works, a.work),
-            *(a.members, a.places, a.moved, a.drawn),
-            *(numbers.slowness, numbers.watts, self._comes_back, self._problem.num_examples),
-            *(a.merges_of, a.first_merged, self._weights, self._latest, self._row_of, a.out),
+            *(books.clients, a.moved, a.drawn, self._devices, self._examples, self._row_units),
+            *(books.first_merged, self._weights, self._latest, a.out),
             *(self._trains, training.x, training.y, training.offsets, self._most_rows, training.model),
         )
 
@@ -217,10 +229,9 @@ class CompiledLoop:
         out = a.heap[: a.state.heap]
         slots = out[(a.slots["is_trained"][out] == 0) & (a.slots["is_lost"][out] == 0)]
         slots = slots[np.argsort(a.slots["ticket"][slots])]  # the very calls that stepping makes
-        clients, tickets = a.slots["client"][slots].tolist(), a.slots["ticket"][slots].tolist()
-        works = [a.work_of(slot) for slot in slots.tolist()]
-        keys = [draw_key(key, client, ticket) for client, ticket in zip(clients, tickets, strict=True)]
-        jobs = Jobs(a.starts[slots], clients, works, keys, True)
+        clients, tickets = a.slots["client"][slots], a.slots["ticket"][slots]
+        keys = draw_keys(np.uint64(key), clients, tickets).tolist()
+        jobs = Jobs(a.starts[slots], clients.tolist(), a.works_of(slots), keys, True)
         a.models[slots] = self._problem.local_train_many(jobs, self._plan.threads)
         a.slots["is_trained"][slots] = 1
         return True
@@ -243,6 +254,11 @@ class CompiledLoop:
         self._arguments = self._all_arguments()
         return True
 
+    def _make_room(self) -> bool:
+        self._arrays.books.grow()
+        self._arguments = self._all_arguments()
+        return True
+
     def _renew_mean(self) -> bool:
         self._compute_mean()
         return True
@@ -256,7 +272,7 @@ class CompiledLoop:
         merge = rule.merge_held(tuple(held["ticket"].tolist()), tuple(counts.tolist()))
         a.store_events()
         execution.write_merge(merge, int(held["client"][0]))
-        vectors = (a.starts, a.models, a.params, a.merges_of, a.first_merged)
+        vectors = (a.starts, a.models, a.params, a.books.clients, a.books.first_merged)
         weights = np.array(merge.weights)
         arrival_loop.merge_held(
             a.state.record, a.slots, a.held, a.free, *vectors, weights, merge.keep, merge.of == "model"
@@ -290,9 +306,7 @@ class CompiledLoop:
     def _refuse_timing(self) -> bool:
         ticket = self._arrays.slots[self._arrays.state.slot]
         client, number = int(ticket["client"]), int(ticket["ticket"])
-        timing = self._delays.timing(
-            client, number, self._candidate.strategy.work, int(self._problem.num_examples[client])
-        )
+        timing = self._delays.timing(client, number, self._candidate.strategy.work, self._candidate.sizes[client])
         check_timing(timing, client, number)
         raise AssertionError(f"compiled delays of ticket {number} differ from {timing}")
 
@@ -317,11 +331,14 @@ def begin_loop(
     first merge on unless clients come and go. Compiled draws must be those of Python to the last bit.
     """
     numbers, server, rule = candidate.delays.as_numbers(), execution.server, candidate.rule
-    if numbers is None or len(numbers.slowness) < problem.num_clients:
+    if numbers is None or numbers.num_clients < problem.num_clients:
         return None  # clients that the delays were not bound to are drawn when they are first asked for
+    reads_sizes = rule.kind == "cohort" or numbers.per_sample > 0.0
+    if reads_sizes and not isinstance(candidate.sizes, list | DrawnSizes):
+        return None  # the loop cannot ask how many rows a client has
     if execution.has_extras or (rule.kind != "cohort" and server.in_flight != rule.tickets):
         return None
-    for draws in (numbers.compute, numbers.download, numbers.upload):
+    for draws in (numbers.compute, numbers.download, numbers.upload, numbers.slowness):
         shape, a, b = draws.distribution.as_numbers()
         if shape not in SHAPES or not agrees((SHAPES[shape], a, b), draws.distribution.draw):
             return None

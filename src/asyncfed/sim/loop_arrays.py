@@ -14,7 +14,9 @@ from asyncfed.core.types import Dispatch, Work
 from asyncfed.engine.execution import Execution
 from asyncfed.engine.training import LateTraining
 from asyncfed.kernels.arrival_loop import SLOT, push
+from asyncfed.kernels.client_tables import empty_table
 from asyncfed.kernels.event_rows import LONGEST_ROW
+from asyncfed.sim.client_books import ClientBooks
 from asyncfed.sim.loop_state import LoopState
 
 Array = NDArray[Any]
@@ -22,6 +24,9 @@ HeapEntry = tuple[float, int, float, float, bool]
 
 PACKED_BYTES = 1 << 20
 """Room for the events of some ten thousand arrivals."""
+
+LEAST_ENTRIES = 4096
+"""Entries that the table of clients has room for at least, besides those of one arrival."""
 
 LEDGER_COUNTS = {
     "energy": "energy",
@@ -54,12 +59,15 @@ class LoopArrays:
     Args:
         execution: the run.
         clock: the simulation's own part of it.
-        num_clients: how many there are.
         tickets: how many are out at once.
         hold: how many arrivals wait for a merge at most.
+        num_clients: how many clients there are.
+        rows: where each client's latest model is, if they are kept.
     """
 
-    def __init__(self, execution: Execution, clock: Clock, num_clients: int, tickets: int, hold: int) -> None:
+    def __init__(
+        self, execution: Execution, clock: Clock, tickets: int, hold: int, num_clients: int, rows: dict[int, int]
+    ) -> None:
         self._execution, self._clock = execution, clock
         size, params = tickets + hold + 1, execution.vectors.params
         self.state = LoopState()
@@ -68,9 +76,10 @@ class LoopArrays:
         self.params = np.array(params)
         self.starts, self.models = (np.zeros((size, params.size), params.dtype) for _ in range(2))
         self.works, self.work = np.zeros((size, 5)), np.zeros(5)
-        self.members, self.places = np.zeros(num_clients, np.int64), np.full(num_clients, -1)
-        self.moved, self.drawn = np.arange(num_clients), np.zeros(tickets, np.int64)
-        self.merges_of, self.first_merged = (np.zeros(num_clients, np.int64) for _ in range(2))
+        merges = execution.ledger.merges_by_client
+        at_once = LEAST_ENTRIES + 4 * (1 + tickets)
+        self.books = ClientBooks(execution.server.idle, merges, rows, num_clients, at_once)
+        self.moved, self.drawn = empty_table(2 * tickets), np.zeros(tickets, np.int64)
         self.out = np.empty(PACKED_BYTES + (4 + tickets) * LONGEST_ROW, np.uint8)
         self._works: dict[int, Work] = {}
 
@@ -85,13 +94,10 @@ class LoopArrays:
         s.shortest = inf if snapshot["shortest"] is None else snapshot["shortest"]
         s.longest = snapshot["longest"]
         s.seq, s.work, s.model_bytes = execution.journal.next_seq, -1, execution.ledger.model_bytes
-        idle, strategy = snapshot["idle"], snapshot["state"]
+        strategy = snapshot["state"]
         s.merged_this_round = strategy.get("merged_this_round", 0)
-        s.idle, self.members[: len(idle)], self.places[idle] = len(idle), idle, np.arange(len(idle))
+        s.idle = len(server.idle)
         self.load_ledger()
-        merges = execution.ledger.merges_by_client
-        self.first_merged[: len(merges)] = list(merges)
-        self.merges_of[list(merges)] = list(merges.values())
         slot = 0
         for arrives, number, duration, energy, lost in self._clock.heap:
             dispatch = server.outstanding.get(number)
@@ -135,9 +141,9 @@ class LoopArrays:
             self._works[number] = work
         return number
 
-    def work_of(self, slot: int) -> Work:
-        """The work of the ticket in this slot."""
-        return self._works[int(self.slots[slot]["work"])]
+    def works_of(self, slots: Any) -> list[Work]:
+        """The work of the ticket in each of these slots."""
+        return [self._works[number] for number in self.slots["work"][slots].tolist()]
 
     def load_ledger(self) -> None:
         """Take over what the ledger has counted."""
@@ -169,8 +175,7 @@ class LoopArrays:
         self.store_progress()
         s, execution, server = self.state, self._execution, self._execution.server
         snapshot = server.snapshot()
-        clients = self.first_merged[: s.participants]
-        execution.ledger.merges_by_client = dict(zip(clients.tolist(), self.merges_of[clients].tolist(), strict=True))
+        execution.ledger.merges_by_client = self.books.merges(s.participants)
         out = sorted(self.heap[: s.heap].tolist(), key=lambda slot: int(self.slots[slot]["ticket"]))
         held = self.held[: s.held].tolist()
         waiting = self.slots[held]
@@ -186,7 +191,7 @@ class LoopArrays:
                 **snapshot,
                 "in_flight": [to_plain(self._dispatch(slot)) for slot in out],
                 "waiting": [to_plain(self._dispatch(slot)) for slot in held],
-                "idle": self.members[: s.idle].tolist(),
+                "idle": self.books.idle(s.idle),
                 "next_ticket": s.next_ticket,
                 "shortest": None if s.shortest == inf else s.shortest,
                 "longest": s.longest,
@@ -219,7 +224,7 @@ class LoopArrays:
     def _dispatch(self, slot: int) -> Dispatch:
         ticket = self.slots[slot]
         number, client, version = (int(ticket[name]) for name in ("ticket", "client", "version"))
-        return Dispatch(number, client, version, self.work_of(slot))
+        return Dispatch(number, client, version, self.works_of([slot])[0])
 
     def _entry(self, slot: int) -> HeapEntry:
         ticket = self.slots[slot]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from asyncfed.core.record import UNSET
@@ -11,6 +12,7 @@ from asyncfed.delays.delay_numbers import NumberedDelays
 from asyncfed.engine.execution import Execution
 from asyncfed.engine.plan import Plan
 from asyncfed.problems.client_measurements import asks_for_measurements
+from asyncfed.problems.client_sizes import client_sizes
 from asyncfed.problems.protocol import Problem
 from asyncfed.registry import promises
 
@@ -40,6 +42,7 @@ class Candidate(NamedTuple):
     strategy: DecidesByStaleness
     rule: ArrivalRule
     delays: NumberedDelays
+    sizes: Sequence[int]
 
 
 def find_candidate(problem: Problem, delays: DelayModel, plan: Plan, execution: Execution) -> Candidate | None:
@@ -53,7 +56,7 @@ def find_candidate(problem: Problem, delays: DelayModel, plan: Plan, execution: 
     rule = strategy.arrival_rule(execution.server)
     if rule is None or not _is_plain(strategy.work) or not _has_room(rule, plan, problem):
         return None
-    return Candidate(strategy, rule, cast(NumberedDelays, delays))
+    return Candidate(strategy, rule, cast(NumberedDelays, delays), client_sizes(problem))
 
 
 def _has_room(rule: ArrivalRule, plan: Plan, problem: Problem) -> bool:

@@ -18,6 +18,7 @@ from asyncfed.engine.execution_setup import set_up
 from asyncfed.engine.plan import Checkpoint, Churn, Plan, most_drops
 from asyncfed.engine.progress import RunState
 from asyncfed.engine.training import LateTraining, known_before
+from asyncfed.problems.client_sizes import client_sizes
 from asyncfed.problems.protocol import Problem
 from asyncfed.sim.drift import DriftMeter
 from asyncfed.sim.loop_candidate import FIRST_ARRIVALS, Candidate, find_candidate
@@ -50,7 +51,7 @@ class Simulation:
         self._delays = delays
         limited = isinstance(delays, LimitsBandwidth) and delays.limits_bandwidth
         self._links = cast(LimitsBandwidth, delays) if limited else None  # found out once: it takes long to ask
-        self._examples: list[int] = problem.num_examples.tolist()
+        self._examples = client_sizes(problem)
         self._heap: list[tuple[float, int, float, float, bool]] = []
         self._free_at: dict[int, float] = {}
         self._queued: set[int] = set()  # clients that were given a ticket while they computed another
@@ -85,6 +86,8 @@ class Simulation:
                 self._restore(checkpoint[0])
         self._problem, self._plan = problem, plan
         self._candidate = find_candidate(problem, delays, plan, self._execution) if compiled else None
+        if self._candidate is None:  # else the loop trains: it has to know what is pending
+            self._training.train_ahead()
         self._loop: CompiledLoop | None = None
         self._stepped = 0  # arrivals, since the simulation was made
 
@@ -100,6 +103,7 @@ class Simulation:
             execution.halt("starved: nobody is at work and nobody will join, so nothing more can happen")
         if server.stopped is not None and not self.finished:
             self.finished = True
+            self._training.end()
             execution.conclude()
         return self.finished
 
@@ -155,7 +159,7 @@ class Simulation:
                 execution.lose(ticket, duration, energy)
                 continue
             if ticket not in trained:
-                training.train_all()
+                training.train_for(ticket)
             client = dispatch.client
             if ticket in skipped:
                 measured.pop(ticket, None)
@@ -174,7 +178,7 @@ class Simulation:
 
         A function with everything at hand, because it is called once per update.
         """
-        execution, heap, free_at, pending = self._execution, self._heap, self._free_at, self._training.pending
+        execution, heap, free_at, add = self._execution, self._heap, self._free_at, self._training.add
         delays, examples, queued = self._delays, self._examples, self._queued
         timing_of, watts, finish_compute = delays.timing, delays.watts, delays.finish_compute
         params, trained, last, refined = execution.vectors.params, execution.vectors.trained, None, False
@@ -203,7 +207,7 @@ class Simulation:
                     begin = free
             free_at[client] = done = finish_compute(client, begin, compute)
             if not refined or ticket not in trained:
-                pending[ticket] = dispatch
+                add(dispatch)
             heappush(heap, (done + upload, ticket, timing.download + (done - begin) + upload, energy, False))
 
         return schedule

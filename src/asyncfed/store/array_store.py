@@ -47,8 +47,16 @@ Dump: TypeAlias = Mapping[str, np.ndarray | list[np.ndarray]]
 """Arrays by name. A list is an array by its rows, at least one, none of which will ever be changed."""
 
 
+def is_large(array: np.ndarray | list[np.ndarray]) -> bool:
+    """Whether an array of a checkpoint is stored by itself, or by its rows."""
+    if not isinstance(array, list):
+        return array.nbytes >= LARGE
+    return array[0].nbytes * len(array) >= LARGE
+
+
 class ArrayStore:
-    """The tables `arrays`, `chunks`, `checkpoint_arrays` and `sent_arrays` of one run."""
+    """The tables `arrays`, `chunks`, and those that say what the arrays are: `checkpoint_arrays`, `sent_arrays` and
+    `released_arrays`."""
 
     def __init__(self, connection: sqlite3.Connection, path: Path | None) -> None:
         self._connection = connection
@@ -59,35 +67,50 @@ class ArrayStore:
         self._stored: dict[int, tuple[ref[np.ndarray], int]] = {}  # by identity: frozen arrays and their numbers
         self._released: list[tuple[str, int]] = []
         self._delete_files = False
-        self._has_tables: bool | None = None
+        self._tables: set[str] | None = None
 
     def stay_in_tables(self) -> None:
         """From now on nothing is written to the files beside the run's own."""
         self._use_files = False
 
     def touches_files(self, arrays: Dump) -> bool:
-        """Whether storing these writes to a file beside the run's own, or frees places in one."""
-        if not self._use_files:
-            return False
-        large = any((a[0] if isinstance(a, list) else a).nbytes >= LARGE for a in arrays.values())
-        return large or any(file.in_use for file in self._files.values())
+        """Whether storing these large arrays writes to a file beside the run's own, or frees places in one."""
+        return self._use_files and (bool(arrays) or any(file.in_use for file in self._files.values()))
 
     # ---- writing, always within a transaction ----------------------------------------------------------------------
 
-    def keep_sent(self, ticket: int, kind: str, sent: np.ndarray) -> bool:
-        """Store what came with a ticket until the next checkpoint. False if it is small, or may not lie in a file."""
-        if sent.nbytes < LARGE or not self._use_files:
+    @property
+    def sent_memory(self) -> ArrayFile | None:
+        """The file of what was sent, as a source of memory; None if nothing may lie in files."""
+        if not self._use_files:
+            return None
+        self._start()  # it must know which places are taken
+        return self._files[SENT]
+
+    def keep_sent(self, ticket: int, kind: str, sent: np.ndarray, check_sum: int | None = None) -> bool:
+        """Store what came with a ticket until the next checkpoint. False if it is small, and belongs elsewhere.
+
+        `check_sum` is that of its bytes, if it is known.
+        """
+        if sent.nbytes < LARGE:
             return False
-        number = self._write(sent, SENT)
+        number = self._write(sent, SENT, check_sum)
         self._connection.execute("INSERT INTO sent_arrays VALUES (?, ?, ?)", (ticket, kind, number))
         return True
 
-    def store(self, arrays: Dump, *, in_tables: bool = False) -> dict[str, np.ndarray]:
-        """Put a checkpoint's large arrays in place of the last one's. Answers with the small ones, still to be stored.
+    def keep_released(self, ticket: int, packed: bytes) -> bool:
+        """Store a message for good, in the run's own file. False if it is small, and belongs elsewhere."""
+        if len(packed) < LARGE:
+            return False
+        number = self._write(np.frombuffer(packed, np.uint8), None)
+        self._connection.execute("INSERT INTO released_arrays VALUES (?, ?)", (ticket, number))
+        return True
 
-        What was sent before is dropped. With `in_tables` nothing is left in the files beside the run's own.
+    def store(self, arrays: Dump, *, in_tables: bool = False) -> None:
+        """Put a checkpoint's large arrays in place of the last one's; what was sent before is dropped.
+
+        With `in_tables` nothing is left in the files beside the run's own.
         """
-        small: dict[str, np.ndarray] = {}
         rows: list[tuple[str, int, int]] = []
         self._start()
         if in_tables and self._use_files:
@@ -97,8 +120,6 @@ class ArrayStore:
                 array = np.stack(array)
             if isinstance(array, list):
                 rows += [(name, position, self._add(row, frozen=True)) for position, row in enumerate(array)]
-            elif array.nbytes < LARGE:
-                small[name] = array
             else:
                 rows.append((name, ALONE, self._add(array, frozen=name in FROZEN)))
         execute = self._connection.execute
@@ -106,14 +127,13 @@ class ArrayStore:
             execute("DELETE FROM checkpoint_arrays")
             execute("DELETE FROM sent_arrays")
             self._connection.executemany("INSERT INTO checkpoint_arrays VALUES (?, ?, ?)", rows)
-            unused = "NOT IN (SELECT array FROM checkpoint_arrays)"
+            unused = "NOT IN (SELECT array FROM checkpoint_arrays UNION ALL SELECT array FROM released_arrays)"
             freed = f"SELECT file, place FROM arrays WHERE file IS NOT NULL AND id {unused}"
             self._released = execute(freed).fetchall()
             execute(f"DELETE FROM chunks WHERE array {unused}")
             execute(f"DELETE FROM arrays WHERE id {unused}")
         kept = {number for _, _, number in rows}
         self._stored = {i: (r, number) for i, (r, number) in self._stored.items() if number in kept and r() is not None}
-        return small
 
     def sync(self, *, sent: bool) -> None:
         """Wait until the disk has the arrays of the checkpoint, and with `sent` what was sent since."""
@@ -159,19 +179,20 @@ class ArrayStore:
             self._stored[id(array)] = (ref(array), number)
         return number
 
-    def _write(self, array: np.ndarray, file: str) -> int:
-        """Write an array to this file, or to rows; its number."""
+    def _write(self, array: np.ndarray, file: str | None, check_sum: int | None = None) -> int:
+        """Write an array to this file if files are used, else to rows; its number."""
         self._start()
         assert self._next_id is not None
         number, self._next_id = self._next_id, self._next_id + 1
         data = np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
         where: tuple[str | None, int | None] = (None, None)
-        if self._use_files:
+        if file is not None and self._use_files:
             where = (file, self._files[file].write(data))
         else:
             parts = [(number, part, data[at : at + CHUNK]) for part, at in enumerate(range(0, len(data), CHUNK))]
             self._connection.executemany("INSERT INTO chunks VALUES (?, ?, ?)", parts)
-        row = (number, array.dtype.str, json.dumps(array.shape), len(data), page_sum(data), *where)
+        check_sum = page_sum(data) if check_sum is None else check_sum
+        row = (number, array.dtype.str, json.dumps(array.shape), len(data), check_sum, *where)
         self._connection.execute("INSERT INTO arrays VALUES (?, ?, ?, ?, ?, ?, ?)", row)
         return number
 
@@ -181,7 +202,7 @@ class ArrayStore:
         """The large arrays of the last checkpoint by name; those stored as rows as a list of them."""
         loaded: dict[str, Any] = {}
         by_number: dict[int, np.ndarray] = {}
-        if not self._tables_exist():
+        if not self._has_table("checkpoint_arrays"):
             return loaded
         query = "SELECT name, position, array FROM checkpoint_arrays ORDER BY name, position"
         for name, position, number in self._connection.execute(query).fetchall():
@@ -198,16 +219,23 @@ class ArrayStore:
 
     def sent(self, ticket: int, kind: str) -> np.ndarray | None:
         """What came with a ticket since the last checkpoint; None if it is not here."""
-        if not self._tables_exist():
+        if not self._has_table("sent_arrays"):
             return None
         query = "SELECT array FROM sent_arrays WHERE ticket = ? AND kind = ?"
         row = self._connection.execute(query, (ticket, kind)).fetchone()
         return None if row is None else self._read(row[0])
 
+    def released(self, ticket: int) -> np.ndarray | None:
+        """The message that was kept for good with this ticket; None if it is not here."""
+        if not self._has_table("released_arrays"):
+            return None
+        row = self._connection.execute("SELECT array FROM released_arrays WHERE ticket = ?", (ticket,)).fetchone()
+        return None if row is None else self._read(row[0])
+
     def unreadable_tickets(self) -> list[int]:
         """Tickets with which something came that is not what it was."""
         found: list[int] = []
-        if self._tables_exist():
+        if self._has_table("sent_arrays"):
             for ticket, number in self._connection.execute("SELECT ticket, array FROM sent_arrays").fetchall():
                 try:
                     self._read(number)
@@ -242,9 +270,8 @@ class ArrayStore:
         if filled != len(array):
             raise ValueError(f"array {number} is not all there")
 
-    def _tables_exist(self) -> bool:
-        """Files of earlier versions have none."""
-        if self._has_tables is None:
-            query = "SELECT count(*) FROM sqlite_master WHERE name IN ('arrays', 'sent_arrays', 'checkpoint_arrays')"
-            self._has_tables = self._connection.execute(query).fetchone()[0] == 3
-        return self._has_tables
+    def _has_table(self, name: str) -> bool:
+        """Files of earlier versions may lack it."""
+        if self._tables is None:
+            self._tables = {row[0] for row in self._connection.execute("SELECT name FROM sqlite_master")}
+        return name in self._tables

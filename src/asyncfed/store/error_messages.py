@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,6 +16,9 @@ UNREADABLE = (
     *(RecursionError, MemoryError, BadZipFile),
 )
 """What decoders raise about bytes that are not what they should be."""
+
+DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""Numbers of the system's errors about room on a disk."""
 
 
 @contextmanager
@@ -50,12 +54,34 @@ def another_writer(path: Path | None, what: str) -> str:
     )
 
 
+def being_written(path: Path, holder: str) -> str:
+    """That a run may not be written because `holder` is writing it."""
+    return (
+        f"{path} is being written by {holder}. Nothing was changed. `asyncfed show {path}` reads it meanwhile. Wait "
+        f"until that is over, or stop it; then `asyncfed resume {path}`."
+    )
+
+
+def cannot_write(path: Path, error: OSError) -> str:
+    """Why the lock file of a run cannot be made or locked."""
+    if error.errno in DISK_FULL:
+        return f"The disk that holds {path} is full. Nothing was changed; make room, then try again."
+    if error.errno in (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP):
+        return (
+            f"{path} is on a file system that cannot lock files ({error.strerror}), so that two processes could write "
+            "to one run. Write it to a local disk: choose another --out, or copy it there with all files beside it."
+        )
+    return f"{path} cannot be written ({error.strerror}). Check the folder's permissions or choose another --out."
+
+
 def _meaning(message: str, path: Path | None) -> str:
-    if "full" in message:
+    if "full" in message and (path is None or path.exists()):
         return (
             f"The disk that holds {path} is full. Everything up to the last checkpoint is safe; "
             f"make room, then `asyncfed resume {path}`."
         )
+    if "full" in message:
+        return f"The disk that is to hold {path} is full. Nothing was written; make room, then try again."
     if "unable to open" in message or "readonly" in message:
         return f"{path} cannot be written ({message}). Check the folder's permissions or choose another --out."
     if "locked" in message:

@@ -5,24 +5,39 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from asyncfed.core.errors import JournalError
-from asyncfed.store.error_messages import explain_errors
+from asyncfed.store.error_messages import being_written, cannot_write, explain_errors
+from asyncfed.store.process_lock import LockHeldError, ProcessLock, find_holder
 from asyncfed.store.schema import ADDED_COLUMNS, APPLICATION_ID, READABLE_VERSIONS, SCHEMA_VERSION, TABLES
 
 LARGEST_PAGE = 65536
 """Bytes: a SQLite database without tables is one page."""
 
+LOCK = "-lock"
+"""What the name of the lock file of a run that is being written ends in."""
 
-def create_file(file: Path, header: dict[str, Any], replace: bool) -> sqlite3.Connection:
+BESIDE = ("-wal", "-shm", "-journal", "-arrays", "-sent")
+"""What the names of the other files beside a run's own end in."""
+
+
+class WritableFile(NamedTuple):
+    """A run's file that this process alone may write, until the lock is released."""
+
+    connection: sqlite3.Connection
+    lock: ProcessLock
+
+
+def create_file(file: Path, header: dict[str, Any], replace: bool) -> WritableFile:
     """A new file with this header and empty tables, ready to be written to.
 
     It is made under another name and then renamed, so that a process that is killed meanwhile leaves nothing under the
-    name `file` that is not a run.
+    name `file` that is not a run. What it leaves under other names is deleted by the next that writes to `file`.
 
     Args:
         file: where it is to be. Missing folders are made.
@@ -31,18 +46,21 @@ def create_file(file: Path, header: dict[str, Any], replace: bool) -> sqlite3.Co
     """
     check_free(file, replace)
     _make_folder(file.parent)
-    new = file.with_name(f".{file.name}.{os.getpid()}.new")
-    with explain_errors(file):
+    new = _unfinished(file)
+    with _locked(file) as lock, explain_errors(file):
+        check_free(file, replace, lock)  # nobody else can make or continue it any more
+        _delete(new)
         try:
             with closing(sqlite3.connect(new, isolation_level=None)) as connection:
                 connection.execute("PRAGMA journal_mode = WAL")
                 write_first_rows(connection, header)
             if file.exists():
                 _delete(file)
+            _delete_beside(file)  # a run that has lost its file left it, and SQLite would take it for this one's
             _rename(new, file)
         finally:
             _delete(new)
-        return _connect_for_writing(file)
+        return WritableFile(_connect_for_writing(file), lock)
 
 
 def write_first_rows(connection: sqlite3.Connection, header: dict[str, Any]) -> None:
@@ -57,23 +75,53 @@ def write_first_rows(connection: sqlite3.Connection, header: dict[str, Any]) -> 
     connection.execute("COMMIT")
 
 
-def open_file(file: Path, write: bool) -> sqlite3.Connection:
-    """An existing run's file, to read or (`write`) to continue."""
+def open_to_read(file: Path) -> sqlite3.Connection:
+    """An existing run's file, also one that is being written at the moment."""
+    _check_exists(file)
+    with explain_errors(file):
+        connection = _connect_for_reading(file)
+        _check_is_run(connection, file)
+    return connection
+
+
+def open_to_continue(file: Path) -> WritableFile:
+    """An existing run's file, to be written at its end."""
+    _check_exists(file)
+    with _locked(file) as lock, explain_errors(file):
+        _delete(_unfinished(file))
+        connection = _connect_for_writing(file)
+        try:
+            _check_is_run(connection, file)
+            _bring_up_to_date(connection)
+        except BaseException:
+            connection.close()
+            raise
+        return WritableFile(connection, lock)
+
+
+def _check_exists(file: Path) -> None:
     try:
         exists = file.is_file()
     except (OSError, ValueError) as error:  # a name that is too long, or has a zero byte in it
         raise JournalError(f"There can be no run at {str(file)[:80]} ({error!s:.80}). Check the name.") from error
     if not exists:
         raise JournalError(f"There is no run at {file}. `asyncfed run --out {file}` makes one.")
-    with explain_errors(file):
-        if write:
-            connection = _connect_for_writing(file)
-            _check_is_run(connection, file)
-            _bring_up_to_date(connection)
-        else:
-            connection = _connect_for_reading(file)
-            _check_is_run(connection, file)
-    return connection
+
+
+@contextmanager
+def _locked(file: Path) -> Iterator[ProcessLock]:
+    """The lock of a run's file, which is released again if the block fails."""
+    try:
+        lock = ProcessLock(file.with_name(file.name + LOCK))
+    except LockHeldError as holder:
+        raise JournalError(being_written(file, str(holder))) from None
+    except OSError as error:
+        raise JournalError(cannot_write(file, error)) from error
+    try:
+        yield lock
+    except BaseException:
+        lock.release()
+        raise
 
 
 def _connect_for_writing(file: Path) -> sqlite3.Connection:
@@ -86,39 +134,60 @@ def _connect_for_reading(file: Path) -> sqlite3.Connection:
     """A connection that can read, also where nothing may be written.
 
     Even to read, SQLite wants to make two files beside a run's own, which coordinate readers and writers. In a folder
-    that cannot be written to nobody writes, so they are not needed, if none was left by a run that was killed.
+    that cannot be written to, or on a full disk, nobody writes, so they are not needed, if none was left by a run that
+    was killed.
     """
     connection = sqlite3.connect(file, isolation_level=None)
     try:
         connection.execute("SELECT name FROM sqlite_master").fetchone()
     except sqlite3.OperationalError as error:
         connection.close()
-        if not any(sign in str(error) for sign in ("unable to open", "readonly")):
+        if not any(sign in str(error) for sign in ("unable to open", "readonly", "full", "disk I/O")):
             raise
         waiting = file.with_name(file.name + "-wal")
         if waiting.exists() and waiting.stat().st_size:
+            beside = [name for name in (file.name + ending for ending in BESIDE) if file.with_name(name).exists()]
             raise JournalError(
                 f"{file} was not closed by its last writer, and its folder cannot be written to ({error}). Copy it and "
-                f"{waiting.name} to a folder of your own, and open it there."
+                f"{', '.join(beside)} to a folder of your own, and open it there."
             ) from error
         connection = sqlite3.connect(f"file:{quote(str(file.absolute()))}?immutable=1", uri=True, isolation_level=None)
     return connection
 
 
-def check_free(file: Path, replace: bool) -> None:
-    """Refuse to write where somebody's work is; a run may be replaced if `replace` says so."""
-    if file.exists():
-        with explain_errors(file):
-            if file.is_file() and not _is_empty(file):
-                if not replace:
-                    raise JournalError(
-                        f"{file} exists already, and nothing was overwritten. Continue it with `asyncfed resume "
-                        f"{file}`, choose another --out, or replace it with --force."
-                    )
-                with closing(sqlite3.connect(file)) as connection:
-                    _check_is_run(connection, file)  # never delete what is not a run
-            elif not file.is_file():
-                raise JournalError(f"{file} is not a file, and nothing was overwritten. Choose another --out.")
+def check_free(file: Path, replace: bool, lock: ProcessLock | None = None) -> None:
+    """Refuse to write where somebody's work is; a run may be replaced if `replace` says so.
+
+    Without the file's `lock`, also refuse a run that is being written at the moment.
+    """
+    if not file.exists():
+        return
+    with explain_errors(file):
+        if not file.is_file():
+            raise JournalError(f"{file} is not a file, and nothing was overwritten. Choose another --out.")
+        if lock is None:
+            _check_unlocked(file)
+        if not _is_empty(file):
+            if not replace:
+                raise JournalError(
+                    f"{file} exists already, and nothing was overwritten. Continue it with `asyncfed resume "
+                    f"{file}`, choose another --out, or replace it with --force."
+                )
+            with closing(sqlite3.connect(file)) as connection:
+                _check_is_run(connection, file)  # never delete what is not a run
+
+
+def find_writer(file: Path) -> str | None:
+    """Who is writing this run at the moment, in words; None if nobody is, or it cannot be known."""
+    with suppress(OSError):  # who cannot look at the lock will not get it either, and is then told why
+        return find_holder(file.with_name(file.name + LOCK))
+    return None
+
+
+def _check_unlocked(file: Path) -> None:
+    holder = find_writer(file)
+    if holder is not None:
+        raise JournalError(being_written(file, holder))
 
 
 def _make_folder(folder: Path) -> None:
@@ -179,8 +248,19 @@ def _bring_up_to_date(connection: sqlite3.Connection) -> None:
     connection.execute("COMMIT")
 
 
+def _unfinished(file: Path) -> Path:
+    """The name under which a file is made. Only who has the file's lock uses it."""
+    return file.with_name(f".{file.name}.new")
+
+
 def _delete(file: Path) -> None:
-    for ending in ("", "-wal", "-shm", "-journal", "-arrays", "-sent"):
+    """Delete a run, its own file first: without it, what is left beside it is nothing."""
+    file.unlink(missing_ok=True)
+    _delete_beside(file)
+
+
+def _delete_beside(file: Path) -> None:
+    for ending in BESIDE:
         file.with_name(file.name + ending).unlink(missing_ok=True)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from asyncfed.core.errors import JournalError
 from asyncfed.core.record import from_plain
 
-MOST_CLIENTS = 10**8
+MOST_CLIENTS = 10**12
 """More clients than any run has; a number above it is damage, and arrays of that length would fill the memory."""
 
 

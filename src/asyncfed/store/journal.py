@@ -7,10 +7,12 @@ moment from which the run can go on: whatever kills the process, the file holds 
 from __future__ import annotations
 
 import hashlib
-import io
 import json
+import os
 import sqlite3
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from math import nan
 from pathlib import Path
 from typing import Any
 from zlib import crc32
@@ -18,14 +20,17 @@ from zlib import crc32
 import numpy as np
 
 from asyncfed.core.errors import JournalError
-from asyncfed.core.record import from_plain, pack_rows, to_json, unpack_rows
+from asyncfed.core.record import from_plain, pack_rows, unpack_rows
+from asyncfed.store.array_file import ArrayFile
 from asyncfed.store.array_store import MESSAGE, PAYLOAD, READ_ATTEMPTS, ArrayStore, Dump
+from asyncfed.store.checkpoint_rows import CheckpointRow, pack_checkpoint, unpack_checkpoint
 from asyncfed.store.error_messages import another_writer, explain_damage, explain_errors
 from asyncfed.store.events import Event, StoredEvent
-from asyncfed.store.files import create_file, open_file, write_first_rows
+from asyncfed.store.files import WritableFile, create_file, open_to_continue, open_to_read, write_first_rows
 from asyncfed.store.header import read_header
 from asyncfed.store.lost_payloads import cut_before
 from asyncfed.store.packed_arrays import pack_arrays, unpack_arrays
+from asyncfed.store.process_lock import ProcessLock
 from asyncfed.store.schema import (
     ADDED_COLUMNS,
     EVALUATION_COLUMNS,
@@ -35,9 +40,6 @@ from asyncfed.store.schema import (
 
 Row = tuple[Any, ...]
 
-ARRAYS_SUM = "arrays_crc"
-"""What a checkpoint's state, which has a check sum of its own, calls the check sum of its arrays."""
-
 NUMBERS = {"rounds": ROUND_COLUMNS, "evaluations": tuple(name for name in EVALUATION_COLUMNS if name != "metrics")}
 """Columns of numbers by table; the others are texts and bytes, which are checked where they are decoded."""
 
@@ -46,17 +48,21 @@ class Journal:
     """Use `Journal.create` for a new run and `Journal.open` for an existing one.
 
     `events`, `rounds` and `evaluations` hold rows that wait for the next `commit`. So does `payloads`: what clients of
-    a live run sent, by ticket. It cannot be computed again, so the file keeps it until a checkpoint holds its effect.
+    a live run sent, by ticket. It cannot be computed again, so the file keeps it until a checkpoint holds its effect;
+    `payload_sums` are the check sums of those for which they are known.
     `released` are messages to which their client itself added noise, by ticket: no training gives them again, and the
     file keeps them for good.
     """
 
-    def __init__(self, connection: sqlite3.Connection, path: Path | None) -> None:
+    def __init__(self, connection: sqlite3.Connection, path: Path | None, lock: ProcessLock | None = None) -> None:
         self.path = path
+        self._lock = lock
+        self._file = None if path is None or lock is None else path.stat()
         self.events: list[Row] = []
         self.rounds: list[Row] = []
         self.evaluations: list[Row] = []
         self.payloads: list[tuple[int, np.ndarray]] = []
+        self.payload_sums: dict[int, int] = {}
         self.released: list[tuple[int, dict[str, np.ndarray]]] = []
         self.messages: list[tuple[int, dict[str, np.ndarray]]] = []
         self.next_seq = 0
@@ -64,6 +70,7 @@ class Journal:
         self._connection = connection
         self._arrays = ArrayStore(connection, path)
         self._power_safe = False
+        self._erases = False
         self._detail_ids: dict[str, int] = {}
         self._new_details: list[tuple[int, str]] = []
         self._event_digest = hashlib.sha256()
@@ -74,21 +81,26 @@ class Journal:
     @classmethod
     def create(cls, path: Path | str | None, header: dict[str, Any], *, replace: bool = False) -> Journal:
         """A new journal at `path` (in memory if None). An existing run is only replaced with `replace`."""
-        file = None if path is None else Path(path)
-        if file is None:
+        if path is None:
             connection = sqlite3.connect(":memory:", isolation_level=None)
             write_first_rows(connection, header)
-        else:
-            connection = create_file(file, header, replace)
-        return cls(connection, file)
+            return cls(connection, None)
+        return cls._write_to(Path(path), create_file(Path(path), header, replace))
 
     @classmethod
     def open(cls, path: Path | str, *, write: bool = False) -> Journal:
-        """An existing journal, to read or (`write`) to continue at its end."""
+        """An existing journal, to read or (`write`) to continue at its end.
+
+        Whoever writes has the file's lock until `finish_writing` or `close`; readers need none.
+        """
         file = Path(path)
-        journal = cls(open_file(file, write), file)
+        journal = cls._write_to(file, open_to_continue(file)) if write else cls(open_to_read(file), file)
         journal._load_details()
         return journal
+
+    @classmethod
+    def _write_to(cls, file: Path, writable: WritableFile) -> Journal:
+        return cls(writable.connection, file, writable.lock)
 
     def survive_power_loss(self) -> None:
         """From now on a commit waits for the disk. Without this it survives the death of the process, not of power."""
@@ -102,6 +114,7 @@ class Journal:
         there before, is emptied by the very act that completes the commit. A write-ahead log would hold it for longer.
         """
         self._arrays.stay_in_tables()
+        self._erases = True
         with explain_errors(self.path):
             self._connection.execute("PRAGMA secure_delete = ON")
             self._connection.execute("PRAGMA temp_store = MEMORY")
@@ -113,8 +126,22 @@ class Journal:
                 f"{mode}. Close all other programs that read it."
             )
 
+    @property
+    def sent_memory(self) -> ArrayFile | None:
+        """Memory for payloads that is part of a file already (a source of memory); None if they lie in tables."""
+        return self._arrays.sent_memory
+
+    def finish_writing(self) -> None:
+        """Let others write to the file. This journal can still be read."""
+        if self._lock is not None and self._lock.held:
+            if self._erases:
+                with suppress(sqlite3.Error):  # it is empty: who cannot delete it now need not
+                    self._connection.execute("PRAGMA journal_mode = DELETE")
+            self._lock.release()
+
     def close(self) -> None:
         """Close the file. What waits for a commit is lost."""
+        self.finish_writing()
         self._arrays.close()
         self._connection.close()
 
@@ -153,16 +180,18 @@ class Journal:
 
         With `in_one_file` the checkpoint leaves nothing in the files of large arrays beside the run's own.
         """
+        self._check_in_place()
         self._pack_events()
         packed, count = bytes(self._packed), self._packed_count
-        frees_places = arrays is not None and self._arrays.touches_files(arrays)
+        checkpoint = None if state is None or arrays is None else pack_checkpoint(state, arrays)
+        frees_places = checkpoint is not None and self._arrays.touches_files(checkpoint.large)
         with explain_errors(self.path):
             if frees_places:  # they are used again: the disk must not go back to what was there before
                 self._connection.execute("PRAGMA synchronous = FULL")
             self._connection.execute("BEGIN IMMEDIATE")
             try:
                 self._check_end(count)
-                self._insert(packed, count, state, arrays, header, in_one_file)
+                self._insert(packed, count, checkpoint, header, in_one_file)
                 if frees_places or self._power_safe:
                     self._arrays.sync(sent=self._power_safe)
                 self._connection.execute("COMMIT")
@@ -177,7 +206,24 @@ class Journal:
         self._digest(packed, self._new_details)
         self._packed, self._packed_count = bytearray(), 0
         self.rounds, self.evaluations, self._new_details = [], [], []
-        self.payloads, self.messages, self.released = [], [], []
+        self.payloads, self.messages, self.released, self.payload_sums = [], [], [], {}
+
+    def _check_in_place(self) -> None:
+        """Refuse to go on when what is written would be found by nobody, or by two."""
+        if self.path is None:
+            return
+        if self._file is None or self._lock is None or not self._lock.held:
+            raise JournalError(f"{self.path} was opened to be read, or its writing was finished. Nothing was written.")
+        try:
+            same = os.path.samestat(self.path.stat(), self._file)
+        except OSError:
+            same = False
+        if not same:
+            raise JournalError(
+                f"{self.path} was moved, deleted or replaced while this run was writing to it, and the run was "
+                "stopped. If you moved it, move it back with all files beside it, and `asyncfed resume` it; if it is "
+                "gone, run the experiment anew."
+            )
 
     def _check_end(self, count: int) -> None:
         """Refuse to write behind somebody else's events: two writers would leave a journal of neither run."""
@@ -188,13 +234,7 @@ class Journal:
             raise JournalError(another_writer(self.path, f"its events end at {end}, not at {expected}"))
 
     def _insert(
-        self,
-        packed: bytes,
-        count: int,
-        state: dict[str, Any] | None,
-        arrays: Dump | None,
-        header: dict[str, Any],
-        in_one_file: bool,
+        self, packed: bytes, count: int, checkpoint: CheckpointRow | None, header: dict[str, Any], in_one_file: bool
     ) -> None:
         write = self._connection.executemany
         write("INSERT INTO details VALUES (?, ?)", self._new_details)
@@ -204,9 +244,11 @@ class Journal:
         write(f"INSERT OR REPLACE INTO evaluations VALUES ({_marks(EVALUATION_COLUMNS)})", self.evaluations)
         write("INSERT OR REPLACE INTO header VALUES (?, ?)", [(k, json.dumps(v)) for k, v in header.items()])
         packed_messages = [(ticket, pack_arrays(message)) for ticket, message in self.released]
-        write("INSERT INTO released VALUES (?, ?, ?)", [(ticket, crc32(m), m) for ticket, m in packed_messages])
-        if state is None or arrays is None:
-            small = [(t, payload) for t, payload in self.payloads if not self._arrays.keep_sent(t, PAYLOAD, payload)]
+        rows = [(t, crc32(m), m) for t, m in packed_messages if not self._arrays.keep_released(t, m)]
+        write("INSERT INTO released VALUES (?, ?, ?)", rows)
+        if checkpoint is None:
+            keep, sums = self._arrays.keep_sent, self.payload_sums
+            small = [(t, sent) for t, sent in self.payloads if not keep(t, PAYLOAD, sent, sums.get(t))]
             write("INSERT INTO payloads VALUES (?, ?, ?)", [(t, crc32(p.data), p.data) for t, p in small])
             packed_messages = [(ticket, pack_arrays(message)) for ticket, message in self.messages]
             rows = [
@@ -218,11 +260,9 @@ class Journal:
         else:
             self._connection.execute("DELETE FROM payloads")
             self._connection.execute("DELETE FROM messages")
-            blob = io.BytesIO()
-            np.savez(blob, **self._arrays.store(arrays, in_tables=in_one_file))  # type: ignore[arg-type]
+            self._arrays.store(checkpoint.large, in_tables=in_one_file)
             self._connection.execute("DELETE FROM checkpoints")
-            text = to_json({**state, ARRAYS_SUM: crc32(blob.getvalue())})
-            row = (self.next_seq, text, crc32(text.encode()), blob.getvalue())
+            row = (self.next_seq, *checkpoint[:3])
             self._connection.execute("INSERT INTO checkpoints VALUES (?, ?, ?, ?)", row)
 
     def _digest(self, packed_events: bytes, details: list[tuple[int, str]]) -> None:
@@ -244,9 +284,10 @@ class Journal:
 
         `since` is the number of the first one wanted: 0, or where a checkpoint was written.
         """
-        texts: dict[int | None, str | None] = {number: text for text, number in self._detail_ids.items()}
-        texts[None] = None
+        texts: dict[int | None, str | None] = {}
         for count, block in self._blocks(since):
+            if not texts:  # read once the blocks are being read: then both are of the same moment
+                texts = {None: None, **dict(self._read_details())}
             with explain_damage(self.path, "block of events"):
                 events = [Event._make((*row[:-1], texts[row[-1]])) for row in unpack_rows(block, count, StoredEvent)]
             yield from events
@@ -289,16 +330,21 @@ class Journal:
                     )
         return columns
 
+    def last_measurement(self, updates: int) -> dict[str, float]:
+        """The metrics of the last evaluation of a model of at most so many updates; empty if there is none."""
+        query = "SELECT metrics FROM evaluations WHERE updates <= ? ORDER BY updates DESC LIMIT 1"
+        with explain_errors(self.path), explain_damage(self.path, "evaluation"):
+            for (text,) in self._connection.execute(query, (updates,)):
+                return _read_metrics(text)
+        return {}
+
     def evaluation_columns(self) -> dict[str, list[Any]]:
         """Evaluations by column, one column a metric; a metric that was not measured is NaN."""
         table = self.columns("evaluations")
         with explain_damage(self.path, "evaluation"):
-            decoded = [from_plain(json.loads(text), dict[str, float | None]) for text in table.pop("metrics")]
-            metrics: list[dict[str, Any]] = decoded
-        names = dict.fromkeys(name for row in metrics for name in row)
-        for name in names:
-            values = [row.get(name) for row in metrics]
-            table[name] = [float("nan") if value is None else value for value in values]
+            metrics = [_read_metrics(text) for text in table.pop("metrics")]
+        for name in dict.fromkeys(name for row in metrics for name in row):
+            table[name] = [row.get(name, nan) for row in metrics]
         return table
 
     def checkpoint(self) -> tuple[dict[str, Any], dict[str, np.ndarray]] | None:
@@ -308,34 +354,15 @@ class Journal:
         """
         for attempt in range(READ_ATTEMPTS):
             try:
-                with explain_errors(self.path), explain_damage(self.path, "checkpoint"):
-                    return self._read_checkpoint()
+                with explain_errors(self.path), explain_damage(self.path, "checkpoint"), self._one_moment():
+                    rows = self._query(
+                        "SELECT seq, state, state_crc, arrays FROM checkpoints ORDER BY seq DESC LIMIT 1"
+                    )
+                    return unpack_checkpoint(rows[0], self._arrays.load()) if rows else None
             except JournalError:  # the writer may have used the places of large arrays again meanwhile
                 if attempt == READ_ATTEMPTS - 1 or self._connection.in_transaction:
                     raise
         return None
-
-    def _read_checkpoint(self) -> tuple[dict[str, Any], dict[str, np.ndarray]] | None:
-        """One attempt, in one transaction."""
-        self._connection.execute("BEGIN")
-        try:
-            rows = self._query("SELECT seq, state, state_crc, arrays FROM checkpoints ORDER BY seq DESC LIMIT 1")
-            if not rows:
-                return None
-            seq, state, crc, blob = rows[0]
-            if crc32(str(state).encode()) != crc:
-                raise JournalError(
-                    f"{self.path} is damaged: its checkpoint does not agree with its check sum. Restore it from a copy."
-                )
-            known = dict(json.loads(state))
-            expected = known.pop(ARRAYS_SUM, None)  # files of earlier versions have none
-            if expected is not None and crc32(blob) != expected:
-                raise ValueError("its vectors do not agree with their check sum")
-            with np.load(io.BytesIO(blob), allow_pickle=False) as file:
-                small = {name: file[name] for name in file.files}
-            return {**known, "seq": seq}, {**small, **self._arrays.load()}
-        finally:
-            self._connection.execute("COMMIT")
 
     def forget_incomplete(self, since: int, now: float) -> None:
         """End the journal before the first commit after a checkpoint of which the disk has not everything."""
@@ -370,6 +397,10 @@ class Journal:
 
     def released_message(self, ticket: int) -> dict[str, np.ndarray] | None:
         """The message with noise of the client's own that came with this ticket; None if there was none."""
+        with explain_errors(self.path), explain_damage(self.path, "released message"):
+            large = self._arrays.released(ticket)
+            if large is not None:
+                return unpack_arrays(large.tobytes())
         stored = self._sent_with("released", ticket)
         if stored is None:
             return None
@@ -415,19 +446,39 @@ class Journal:
     def rehash(self) -> None:
         """Compute the digest from the file itself instead of trusting what was computed while writing."""
         self._event_digest, self._detail_digest = hashlib.sha256(), hashlib.sha256()
-        for _, block in self._blocks():
-            self._digest(block, [])
-        self._digest(b"", self._query("SELECT id, text FROM details ORDER BY id"))
+        with explain_errors(self.path), self._one_moment():
+            for _, block in self._blocks():
+                self._digest(block, [])
+            self._digest(b"", self._query("SELECT id, text FROM details ORDER BY id"))
 
     def _query(self, sql: str) -> list[Row]:
         with explain_errors(self.path):
             return self._connection.execute(sql).fetchall()
 
+    @contextmanager
+    def _one_moment(self) -> Iterator[None]:
+        """All that is read in the block is of one moment, also while another process is writing."""
+        self._connection.execute("BEGIN")
+        try:
+            yield
+        finally:
+            if self._connection.in_transaction:  # some errors have ended it
+                self._connection.execute("COMMIT")
+
     def _load_details(self) -> None:
+        self._detail_ids = {text: number for number, text in self._read_details()}
+
+    def _read_details(self) -> list[tuple[int, str]]:
         rows = self._query("SELECT id, text FROM details")
-        self._detail_ids = {text: number for number, text in rows}
-        if not all(isinstance(text, str) for text in self._detail_ids):
+        if not all(isinstance(text, str) for _, text in rows):
             raise JournalError(f"{self.path} is damaged: a detail of its events is no text. Restore it from a copy.")
+        return [(number, text) for number, text in rows]
+
+
+def _read_metrics(text: Any) -> dict[str, float]:
+    """The metrics of an evaluation; NaN where a number was not finite."""
+    metrics = from_plain(json.loads(text), dict[str, float | None])
+    return {name: nan if value is None else value for name, value in metrics.items()}
 
 
 def _marks(columns: tuple[str, ...]) -> str:

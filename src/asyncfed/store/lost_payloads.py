@@ -43,6 +43,6 @@ def cut_before(connection: sqlite3.Connection, since: int, now: float, unreadabl
     connection.execute("DELETE FROM details WHERE id > ?", (last_detail,))
     connection.execute("DELETE FROM rounds WHERE elapsed > ?", (now,))
     connection.execute("DELETE FROM evaluations WHERE elapsed > ?", (now,))
-    for table in ("payloads", "messages", "released", "sent_arrays"):
+    for table in ("payloads", "messages", "released", "sent_arrays", "released_arrays"):
         connection.executemany(f"DELETE FROM {table} WHERE ticket = ?", [(ticket,) for ticket in tickets])
     connection.execute("COMMIT")

@@ -23,11 +23,15 @@ def page_sum(data: memoryview) -> int:
     True
     """
     pages = len(data) // (8 * PAGE_WORDS)
-    whole = pages * 8 * PAGE_WORDS
-    words = np.frombuffer(data[:whole], "<u8").reshape(pages, PAGE_WORDS)
-    sums = np.add.reduce(words, axis=1, dtype=np.uint64)
-    total = int(np.add.reduce(sums * _weights(pages), dtype=np.uint64))
-    total = (total + (crc32(data[whole:]) + len(data)) * MULTIPLIER) % 2**64
+    words = np.frombuffer(data[: pages * 8 * PAGE_WORDS], "<u8").reshape(pages, PAGE_WORDS)
+    return combine_sums(np.add.reduce(words, axis=1, dtype=np.uint64), data)
+
+
+def combine_sums(sums: np.ndarray, data: memoryview) -> int:
+    """The same, if the sums of the words of each whole page are known already."""
+    total = int(np.add.reduce(sums * _weights(len(sums)), dtype=np.uint64))
+    rest = data[len(sums) * 8 * PAGE_WORDS :]
+    total = (total + (crc32(rest) + len(data)) * MULTIPLIER) % 2**64
     return total - 2**64 if total >= 2**63 else total
 
 

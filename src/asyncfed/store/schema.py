@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 APPLICATION_ID = 0x41464C31  # "AFL1": distinguishes our files from other SQLite databases
-SCHEMA_VERSION = 5
-READABLE_VERSIONS = (1, 2, 3, 4, 5)
+SCHEMA_VERSION = 6
+READABLE_VERSIONS = (1, 2, 3, 4, 5, 6)
 # Version 1 had neither refused replies nor payloads, version 2 neither wakes nor cancels; version 3 had no released
 # messages, no skipped tickets, and kept of messages the model that they led to; version 4 had all arrays
-# of a checkpoint in its row.
+# of a checkpoint in its row; version 5 had all small ones there, however many, and released messages in one row each.
 
 DISPATCH, REPORT, MERGE, DROP, LOST, JOIN, LEAVE, STOP, REFUSED, WAKE, CANCEL, SKIPPED = range(12)
 KIND_NAMES = (
@@ -76,6 +76,7 @@ CREATE TABLE arrays
 CREATE TABLE chunks (array INTEGER, part INTEGER, bytes BLOB NOT NULL, PRIMARY KEY (array, part));
 CREATE TABLE checkpoint_arrays (name TEXT, position INTEGER, array INTEGER NOT NULL, PRIMARY KEY (name, position));
 CREATE TABLE sent_arrays (ticket INTEGER PRIMARY KEY, kind TEXT NOT NULL, array INTEGER NOT NULL);
+CREATE TABLE released_arrays (ticket INTEGER PRIMARY KEY, array INTEGER NOT NULL);
 """
 
 ADDED_COLUMNS = {"rounds": ("skipped DEFAULT 0",)}

@@ -122,6 +122,7 @@ class AFL(KeepBusy, RuledStrategy, tag_field="kind", tag="afl"):
     schedule: Schedule = DelayAware()
 
     state_class: ClassVar[type[Any]] = AFLState
+    any_population: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_between("mixing", self.mixing, 0.0, 1.0)

@@ -63,6 +63,7 @@ class AsyncSGD(KeepBusy, RuledStrategy, tag_field="kind", tag="async_sgd"):
     schedule: Schedule = ConstantRate()
 
     state_class: ClassVar[type[Any]] = RoundState
+    any_population: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_positive("server_lr", self.server_lr)

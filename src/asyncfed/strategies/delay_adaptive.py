@@ -101,6 +101,7 @@ class DelayAdaptive(KeepBusy, RuledStrategy, tag_field="kind", tag="delay_adapti
     schedule: Schedule = ConstantRate()
 
     state_class: ClassVar[type[Any]] = RoundState
+    any_population: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_positive("server_lr", self.server_lr)

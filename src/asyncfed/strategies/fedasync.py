@@ -81,6 +81,7 @@ class FedAsync(KeepBusy, RuledStrategy, tag_field="kind", tag="fedasync"):
     schedule: Schedule = ConstantRate()
 
     state_class: ClassVar[type[Any]] = CountingState
+    any_population: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_between("mixing", self.mixing, 0.0, 1.0)

@@ -24,7 +24,7 @@ Confirmed: standard; the proximal gradient by a test that it is not zero.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, cast
+from typing import ClassVar, Literal, cast
 
 from asyncfed.core.record import replace
 from asyncfed.core.types import Action, Merge, Schedule, Work
@@ -65,6 +65,8 @@ class FedAvg(Cohort, RuledStrategy, tag_field="kind", tag="fedavg"):
     sampler: Sampler = UniformIdle()
     work: Work = Work()
     schedule: Schedule = ConstantRate()
+
+    any_population: ClassVar[bool] = True
 
     def merges(self, tickets: tuple[int, ...], examples: tuple[int, ...]) -> Sequence[Action]:
         """The mean of the cohort's models."""

@@ -77,6 +77,7 @@ class FedBuff(KeepBusy, RuledStrategy, tag_field="kind", tag="fedbuff"):
     schedule: Schedule = ConstantRate()
 
     state_class: ClassVar[type[Any]] = BufferState
+    any_population: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_positive("server_lr", self.server_lr)

@@ -105,6 +105,7 @@ class UniformIdle(Config, tag_field="kind", tag="uniform_idle"):
 
     draws_from_idle: ClassVar[bool] = True
     """Uniformly, and remembers nothing: a simulator may draw ahead."""
+    any_population: ClassVar[bool] = True
 
     @property
     def queues(self) -> bool:
@@ -137,6 +138,8 @@ class UniformAll(Config, tag_field="kind", tag="uniform_all"):
 
     Leconte et al., "Queuing dynamics of asynchronous federated learning", AISTATS 2024.
     """
+
+    any_population: ClassVar[bool] = True
 
     @property
     def queues(self) -> bool:

@@ -36,11 +36,43 @@ def change_norm(trained: np.ndarray, start: np.ndarray) -> float:
     5.0
     """
     if trained.size >= LARGE:
-        from asyncfed.kernels.merging import square_distance  # loads numba
+        from asyncfed.kernels.square_sums import square_distance  # loads numba
 
         return sqrt(square_distance(trained, start))
     change = trained.astype(np.float64) - start
     return float(np.sqrt(change.dot(change)))
+
+
+def copy_with_norm(source: np.ndarray, copy: np.ndarray, start: np.ndarray, page_sums: np.ndarray) -> float:
+    """|model − start| of a model that is copied meanwhile, found from the copy: the source may be changing.
+
+    Args:
+        source: the model's bytes.
+        copy: where they are copied to.
+        start: the model it started from.
+        page_sums: as many as there are whole pages of 4,096 bytes; the sums of their 64-bit words.
+    """
+    from asyncfed.kernels import square_sums  # loads numba
+
+    whole, kind = len(page_sums) * 8 * square_sums.PAGE_WORDS, start.dtype
+    words = source[:whole].view(np.uint64), copy[:whole].view(np.uint64)
+    square = square_sums.copy_and_measure(source.view(kind), words[0], copy.view(kind), words[1], start, page_sums)
+    return sqrt(square)
+
+
+def square_norm(vector: np.ndarray) -> float:
+    """|vector|²; of large vectors in double precision and by one thread.
+
+    A library for linear algebra would use several, which go on waiting busily when there is nothing to do.
+
+    >>> square_norm(np.array([3.0, 4.0]))
+    25.0
+    """
+    if vector.size >= LARGE:
+        from asyncfed.kernels import square_sums  # loads numba
+
+        return square_sums.square_norm(vector)
+    return float(vector.dot(vector))
 
 
 def clip_to_norm(change: np.ndarray, limit: float) -> np.ndarray:

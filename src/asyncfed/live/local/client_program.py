@@ -18,10 +18,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from asyncfed.core.record import Record
+from asyncfed.core.record import UNSET, Record, replace
 from asyncfed.core.types import Uplink, Work
 from asyncfed.kernels.recycled_memory import empty
 from asyncfed.live.client_task import work_on
+from asyncfed.live.local.shared_memory import SharedFile
 from asyncfed.live.wire import (
     PREFIX_BYTES,
     Arrays,
@@ -29,17 +30,21 @@ from asyncfed.live.wire import (
     Failed,
     Hello,
     Message,
+    Result,
     Task,
     decode_arrays,
     decode_header,
     decode_prefix,
     encode,
+    to_bytes,
 )
 from asyncfed.problems.protocol import ClientShard, held_back
 from asyncfed.uplinks.client_memory import ClientMemory
 
 NO_TICKET = -1
 """What a client works on before its first task."""
+
+BYTES = np.dtype(np.uint8)
 
 MAX_LOG_BYTES = 2**20
 """A log that is longer than this is not made longer."""
@@ -58,6 +63,10 @@ class Slowdown(Record):
         0.98
         """
         return self.factor * max(worked, self.min_seconds) - worked
+
+    def with_held_back(self, shard: ClientShard, key: int) -> Slowdown:
+        """The same for the task of this key; a client that lies about its speed may take longer."""
+        return Slowdown(self.factor * held_back(shard, key), self.min_seconds)
 
 
 class ClientSetup(NamedTuple):
@@ -83,15 +92,31 @@ class ClientSetup(NamedTuple):
     log: str = ""
 
 
+class SharedFiles(NamedTuple):
+    """Memory that a client shares with its server.
+
+    Args:
+        models: versions of the model, to be read.
+        slot: what the client writes results to.
+        least_bytes: shorter ones go through the socket.
+    """
+
+    models: SharedFile
+    slot: SharedFile
+    least_bytes: int
+
+
 class Inbox:
     """The tasks that a client was sent and has not begun with; those that were cancelled are left out.
 
-    `ticket` is that of the last task that was taken out.
+    `ticket` is that of the last task that was taken out. Models that lie in `models` are copied when the task is read:
+    afterwards the server may use their memory again, if it gives the ticket up.
     """
 
-    def __init__(self, connection: socket.socket) -> None:
+    def __init__(self, connection: socket.socket, models: np.ndarray | None = None) -> None:
         self.ticket = NO_TICKET
         self._connection = connection
+        self._models = models
         self._tasks: deque[tuple[Task, Arrays]] = deque()
         self._cancelled = -1  # the last ticket that was; they are numbered in the order in which they are sent
 
@@ -139,54 +164,103 @@ class Inbox:
             self._cancelled = max(self._cancelled, message.ticket)
         else:
             assert isinstance(message, Task)
-            array = empty(body, np.dtype(np.uint8))
-            if not _read_into(self._connection, array.data):
+            array = self._copy_model(*message.placed) if message.placed is not UNSET else empty(body, BYTES)
+            if message.placed is UNSET and not _read_into(self._connection, array.data):
                 return False
             self._tasks.append((message, decode_arrays(message, array)))
         return True
 
+    def _copy_model(self, place: int, length: int) -> np.ndarray:
+        assert self._models is not None
+        array = empty(length, BYTES)
+        np.copyto(array, self._models[place : place + length])
+        return array
 
-def run_client(connection: socket.socket, setup: ClientSetup) -> None:
+
+class Outbox:
+    """Sends results: through the socket, or with their arrays in the client's slot.
+
+    The server has copied them from there before it sends the next task, unless it gave the ticket up.
+
+    Args:
+        connection: to the server.
+        slot: the client's; None if there is none.
+        least_bytes: arrays with fewer bytes go through the socket.
+    """
+
+    def __init__(self, connection: socket.socket, slot: np.ndarray | None = None, least_bytes: int = 0) -> None:
+        self._connection = connection
+        self._slot, self._least_bytes = slot, least_bytes
+
+    def send(self, result: Result, arrays: Arrays) -> None:
+        """Send a result and what was trained."""
+        length = sum(array.nbytes for array in arrays.values())
+        if self._slot is None or not self._least_bytes <= length <= len(self._slot):
+            _send(self._connection, result, arrays)
+            return
+        done = 0
+        for array in arrays.values():
+            np.copyto(self._slot[done : done + array.nbytes], np.frombuffer(to_bytes(array), np.uint8))
+            done += array.nbytes
+        _send(self._connection, replace(result, placed=length))
+
+
+def run_client(connection: socket.socket, setup: ClientSetup, shared: SharedFiles | None = None) -> None:
     """Train what arrives until the server closes the connection, or the client's own code raises an exception.
 
     The server is told the exception's class. All of it, which may hold paths and cells of data, is in the client's log.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the server, which ends its clients
     threading.Thread(target=_exit_with_parent, daemon=True).start()
-    inbox = Inbox(connection)
+    inbox, outbox = Inbox(connection), Outbox(connection)
+    if shared is not None:
+        inbox = Inbox(connection, shared.models.map(write=False))
+        outbox = Outbox(connection, shared.slot.map(write=True), shared.least_bytes)
+        shared.models.close()
+        shared.slot.close()
     try:
         try:
-            _answer_tasks(inbox, connection, setup)
+            _answer_tasks(inbox, outbox, connection, setup)
         except (ConnectionError, TimeoutError):
             raise
         except BaseException as error:  # also a SystemExit, whose text Python would print
-            _write_log(setup.log, inbox.ticket)
+            write_log(setup.log, inbox.ticket)
             _send(connection, Failed(inbox.ticket, type(error).__name__))
     except (ConnectionError, TimeoutError):
         pass  # the server is gone, so there is nothing left to do
 
 
-def _answer_tasks(inbox: Inbox, connection: socket.socket, setup: ClientSetup) -> None:
+def _answer_tasks(inbox: Inbox, outbox: Outbox, connection: socket.socket, setup: ClientSetup) -> None:
     """Say hello, then train one task after another."""
     memory, shard, slowdown = ClientMemory(), setup.shard, setup.slowdown
-    shard.train(setup.first_model, Work(), 0)
-    if setup.corrected:
-        shard.train(setup.first_model, Work(), 0, correction=np.zeros_like(setup.first_model))
+    warm_up(setup)
     _send(connection, Hello(setup.client))
     while (received := inbox.next_task()) is not None:
         task, arrays = received
 
-        held = Slowdown(slowdown.factor * held_back(shard, task.key), slowdown.min_seconds)
+        held = slowdown.with_held_back(shard, task.key)
 
         def pause(worked: float, ticket: int = task.ticket, held: Slowdown = held) -> None:
             inbox.wait(held.seconds_to_sleep(worked), ticket)
 
         result, sent = work_on(shard, task, arrays, memory, time.monotonic, pause, lambda: setup.first_model)
         if not inbox.is_cancelled(task.ticket):
-            _send(connection, result, sent)
+            outbox.send(result, sent)
 
 
-def _write_log(file: str, ticket: int) -> None:
+def warm_up(setup: ClientSetup) -> None:
+    """Train once, and once with a correction if there will be any: the first time takes longer than others."""
+    setup.shard.train(setup.first_model, Work(), 0)
+    if setup.corrected:
+        setup.shard.train(setup.first_model, Work(), 0, correction=np.zeros_like(setup.first_model))
+
+
+def client_log(file: Path | None, client: int) -> str:
+    """Where a client writes what its own code raises: beside the run's file, made when it is first needed."""
+    return "" if file is None else str(file.absolute().with_name(f"{file.name}.clients") / f"client-{client}.log")
+
+
+def write_log(file: str, ticket: int) -> None:
     """Append the exception that is being handled, with its traceback; nothing if the file is large already."""
     path = Path(file)
     with suppress(OSError):

@@ -1,4 +1,4 @@
-"""ServerLoop: the connections to the clients' processes, the wall clock, and one session between them.
+"""ServerLoop: the connections to the clients, the wall clock, and one session between them.
 
 All that arrived since the last turn of the event loop shares one commit; only then are new tickets sent.
 """
@@ -7,17 +7,18 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import Generic, TypeVar
 
 import numpy as np
 
 from asyncfed.core.errors import ProtocolError
+from asyncfed.core.record import UNSET
+from asyncfed.core.types import Dispatch
 from asyncfed.live.engine_protocol import EngineControl
-from asyncfed.live.local.client_process import ClientProcess
-from asyncfed.live.local.client_program import ClientSetup
-from asyncfed.live.local.connection import Connection
+from asyncfed.live.local.client_link import ClientConnection, ClientLink, LoopSettings
+from asyncfed.live.local.client_program import client_log
 from asyncfed.live.session import LiveSession
 from asyncfed.live.wire import (
     Failed,
@@ -28,29 +29,43 @@ from asyncfed.live.wire import (
     decode_arrays,
     describe_exception,
 )
-from asyncfed.problems.protocol import ShardedProblem
 
-if TYPE_CHECKING:
-    from multiprocessing.process import BaseProcess
-
-    from asyncfed.live.local.local_engine import LocalEngine
+L = TypeVar("L", bound=ClientLink)
 
 TICK_SECONDS = 0.1
 HELLO_AGAIN = "it said hello again"
 
 
-class ServerLoop:
-    """Starts a process for every client, and passes messages between them and the session until the run is over."""
+class ServerLoop(Generic[L]):
+    """Starts every client, and passes messages between them and the session until the run is over.
+
+    Args:
+        engine: the settings of the engine.
+        session: the run.
+        clients: one for each client of the run, in order.
+        open_client: starts a client, or begins to: it says hello when it is ready.
+        control: says when to stop, and is told how far the run is.
+        leaves_to_restart: whether a client has left while it is started again, and joins when it is back; for clients
+            that take long to start.
+    """
 
     def __init__(
-        self, engine: LocalEngine, session: LiveSession, problem: ShardedProblem, control: EngineControl
+        self,
+        engine: LoopSettings,
+        session: LiveSession,
+        clients: Sequence[L],
+        open_client: Callable[[L], Awaitable[ClientConnection]],
+        control: EngineControl,
+        *,
+        leaves_to_restart: bool = False,
     ) -> None:
         self._engine = engine
         self._session = session
-        self._problem = problem
+        self._open_client = open_client
         self._control = control
-        self._clients = {client: ClientProcess(client) for client in range(problem.num_clients)}
-        self._corrected = session.sends_corrections()
+        self._clients = {client.client: client for client in clients}
+        self._leaves_to_restart = leaves_to_restart
+        self._away: set[int] = set()  # clients that have left and are being started again
         self._readers: set[asyncio.Task[None]] = set()
         self._began = 0.0
         self._running = False
@@ -69,6 +84,8 @@ class ServerLoop:
             self._began = time.monotonic() - self._session.state.elapsed
             self._running = True
             for client in self._clients.values():
+                if self._leaves_to_restart:  # it may have been away when the server was killed
+                    self._session.join(client.client, self._now())
                 for _ in range(client.early_faults):
                     self._session.add_fault(client.client, HELLO_AGAIN, self._now())
             self._commit_and_send()
@@ -125,23 +142,13 @@ class ServerLoop:
 
     # ---- processes -------------------------------------------------------------------------------------------
 
-    async def _start(self, client: ClientProcess) -> None:
-        connection = await client.start(self._setup(client.client), lambda: self._session.max_result_bytes)
-        reader = asyncio.create_task(self._read_messages(client, client.process, connection))
+    async def _start(self, client: L) -> None:
+        connection = await self._open_client(client)
+        reader = asyncio.create_task(self._read_messages(client, connection))
         self._readers.add(reader)
         reader.add_done_callback(self._readers.discard)
 
-    def _setup(self, client: int) -> ClientSetup:
-        session, shard, slowdown = self._session, self._problem.shard(client), self._engine.slowdown(client)
-        first = session.first_model(client)
-        return ClientSetup(client, shard, first, slowdown, session.uplinks, self._corrected, self._log_of(client))
-
-    def _log_of(self, client: int) -> str:
-        """Where a client writes what its own code raises: beside the run's file, made when it is first needed."""
-        file = self._session.file
-        return "" if file is None else str(file.with_name(f"{file.name}.clients") / f"client-{client}.log")
-
-    async def _restart(self, client: ClientProcess, loss_reason: str | None) -> None:
+    async def _restart(self, client: L, loss_reason: str | None) -> None:
         """Replace a process that ended or hangs. The ticket it worked on is lost; the new one gets those that waited.
 
         `loss_reason` is None if the session has lost the ticket already.
@@ -153,27 +160,32 @@ class ServerLoop:
         client.failures += 1
         if client.failures > self._engine.restarts:
             session.leave(client.client, f"its process ended {client.failures} times in a row without an answer", now)
+            self._away.discard(client.client)
+        elif self._leaves_to_restart and client.client not in session.excluded:
+            session.leave(client.client, loss_reason or "it is being started again", now)
+            self._away.add(client.client)
         self._halt_without_clients()
         self._commit_and_send()
-        if client.client in session.clients and not session.finished and not self._draining:
+        stays = client.client in session.clients or client.client in self._away
+        if stays and not session.finished and not self._draining:
             await self._start(client)
 
     def _halt_without_clients(self) -> None:
-        if not len(self._session.clients):
+        if not len(self._session.clients) and not self._away:
             self._session.halt("starved: no client is left", self._now())
 
     # ---- messages --------------------------------------------------------------------------------------------
 
-    async def _read_messages(self, client: ClientProcess, process: BaseProcess | None, connection: Connection) -> None:
-        """Read what one process sends until its connection ends. By then another may have taken its place."""
+    async def _read_messages(self, client: L, connection: ClientConnection) -> None:
+        """Read what a client sends until its connection ends. By then another may have taken its place."""
         try:
             while True:
                 self._handle_message(client, *await connection.next_message())
         except ConnectionError:
-            if client.process is process:
+            if client.connection is connection:
                 await self._handle_disconnect(client, "its process ended")
         except WireError as error:
-            if client.process is process:
+            if client.connection is connection:
                 if self._running:
                     self._session.refuse_unreadable(client.client, str(error), self._now())
                     client.busy = None
@@ -182,13 +194,13 @@ class ServerLoop:
             self._failure = error
             self._over.set()
 
-    async def _handle_disconnect(self, client: ClientProcess, loss_reason: str | None) -> None:
+    async def _handle_disconnect(self, client: L, loss_reason: str | None) -> None:
         if self._running and not self._session.finished:
             await self._restart(client, loss_reason)
         elif not self._running and not client.ready and self._failure is None:
             self._failure = ProtocolError(f"the process of client {client.client} ended before it was ready.")
 
-    def _handle_message(self, client: ClientProcess, message: Message, body: np.ndarray) -> None:
+    def _handle_message(self, client: L, message: Message, body: np.ndarray) -> None:
         if isinstance(message, Result):
             self._handle_result(client, message, body)
         elif isinstance(message, Failed):
@@ -199,15 +211,22 @@ class ServerLoop:
             raise WireError(f"client {client.client} sent a {type(message).__name__} that it may not send.")
         self._schedule_commit()
 
-    def _handle_result(self, client: ClientProcess, result: Result, body: np.ndarray) -> None:
+    def _handle_result(self, client: L, result: Result, body: np.ndarray) -> None:
+        placed, measured = None, None
+        if result.placed is not UNSET:
+            placed = client.placed_body(result.placed, self._session.max_result_bytes)
+            if body.size:
+                raise WireError("the body is said to lie in shared memory, and another one followed.")
         if not self._running:
             return
-        self._session.accept(client.client, result, decode_arrays(result, body), self._now())
+        if placed is not None:
+            body, measured = self._session.copy_body(client.client, result, placed)
+        self._session.accept(client.client, result, decode_arrays(result, body), self._now(), measured)
         client.failures = 0
         if result.ticket == client.busy:
             client.busy = None
 
-    def _handle_failure(self, client: ClientProcess, failed: Failed) -> None:
+    def _handle_failure(self, client: L, failed: Failed) -> None:
         """The client's own code raised an exception; its process ends next, and is then replaced."""
         client.ready, what = False, describe_exception(failed.error)
         if self._running and client.busy is not None:
@@ -215,13 +234,17 @@ class ServerLoop:
             client.busy = None
         elif not self._running:
             self._failure = ProtocolError(
-                f"client {client.client} could not start: {what}. Its log has the text: {self._log_of(client.client)}"
+                f"client {client.client} could not start: {what}. Its log has the text: "
+                f"{client_log(self._session.file, client.client)}"
             )
 
-    def _handle_hello(self, client: ClientProcess) -> None:
+    def _handle_hello(self, client: L) -> None:
         """The first hello of a process says that it is ready; another is a fault."""
         if not client.ready:
             client.ready = True
+            if self._running and client.client in self._away:
+                self._away.discard(client.client)
+                self._session.join(client.client, self._now())
         elif self._running:
             self._session.add_fault(client.client, HELLO_AGAIN, self._now())
         else:
@@ -240,11 +263,17 @@ class ServerLoop:
         session = self._session
         try:
             self._halt_without_clients()
-            dispatches = session.commit(self._now())
+            self._send(session.commit(self._now()))
         except Exception as error:
             self._failure = error
             self._over.set()
             return
+        if session.finished:
+            self._over.set()
+
+    def _send(self, dispatches: list[Dispatch]) -> None:
+        """Bring clients what was decided: the end of those excluded, tickets that were given up, and new ones."""
+        session = self._session
         for excluded in session.excluded:
             self._clients[excluded].stop()  # else it could keep the server busy with refusing
         for dispatch in session.take_cancelled():
@@ -254,5 +283,3 @@ class ServerLoop:
         if not self._draining:
             for client in self._clients.values():
                 client.send_next(session)
-        if session.finished:
-            self._over.set()

@@ -7,12 +7,14 @@ a ticket in one call, without the interpreter lock. A ticket's bytes do not depe
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import NamedTuple
 
 import numpy as np
 from torch import Tensor, nn
 
 from asyncfed.core.types import Work
+from asyncfed.kernels.claimed_training import TrainingTable
 from asyncfed.kernels.perceptron import Layer, Room, Tasks, train_perceptrons
 from asyncfed.problems.protocol import Array
 from asyncfed.problems.pytorch.torch_losses import Loss
@@ -40,6 +42,11 @@ class Ticket(NamedTuple):
     def steps(self) -> int:
         """Steps to be made; with patience, they may be fewer."""
         return self.work.count_steps(self.num_rows)
+
+    @property
+    def row_steps(self) -> int:
+        """Rows that are read in all steps, roughly."""
+        return self.steps * self.batch
 
 
 def layers_of(module: nn.Module, loss: Loss, row_shape: tuple[int, ...]) -> list[Layer] | None:
@@ -125,18 +132,27 @@ class CompiledTraining:
         are asked for. Rows of `corrections` are added to the gradient of each step.
         """
         batch = int(tasks.counts[slice(*part), 3].max())
-        room = self._room(batch)
         followed = None if paths is None else np.zeros((len(starts), starts.shape[1] + 2))
-        train_perceptrons(self._x, self._targets, room, starts, trained, followed, corrections, tasks, part[0], part[1])
+        with self.room(batch) as room:
+            train_perceptrons(
+                self._x, self._targets, room, starts, trained, followed, corrections, tasks, part[0], part[1]
+            )
         if paths is not None and followed is not None:
             places = tasks.counts[slice(*part), 0]
             paths.sums[places], paths.squares[places] = followed[places, :-2], followed[places, -2]
-        self._free.append(room)
 
-    def _room(self, batch: int) -> Room:
-        """One that nobody uses and that is large enough; the caller appends it to `_free` when done."""
+    def table(self, num_params: int, size: int, batch: int) -> TrainingTable:
+        """Room for so many trainings on these rows, with batches of at most so many of them."""
+        return TrainingTable(self._x, self._targets, num_params, size, batch)
+
+    @contextmanager
+    def room(self, batch: int) -> Iterator[Room]:
+        """One that nobody else uses meanwhile, large enough for such batches."""
         try:
             room = self._free.pop()
         except IndexError:
-            return Room(self._layers, batch, self._x.dtype)
-        return room if room.batch >= batch else Room(self._layers, batch, self._x.dtype)
+            room = Room(self._layers, batch, self._x.dtype)
+        if room.batch < batch:
+            room = Room(self._layers, batch, self._x.dtype)
+        yield room
+        self._free.append(room)

@@ -105,7 +105,7 @@ class ModuleEvaluation:
         with seed_torch(0, self._device), self._loaded(params) as replica:
             for a, b in self._pieces(first, last):
                 replica.gradient.zero_()
-                replica.step_gradient(self._x[a:b], self.y[a:b], self._loss)
+                replica.step_gradient(self._x[a:b].clone(), self.y[a:b], self._loss)
                 whole[: replica.num_trained] += replica.gradient.double().cpu().numpy() * ((b - a) / (last - first))
         return whole
 

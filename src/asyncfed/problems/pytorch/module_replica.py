@@ -19,6 +19,7 @@ from asyncfed.core.errors import ConfigError
 from asyncfed.core.random import purpose_key
 from asyncfed.core.types import Work
 from asyncfed.problems.protocol import Array
+from asyncfed.problems.pytorch.known_gradients import KnownGradients, known_gradients
 from asyncfed.problems.pytorch.torch_losses import Loss
 
 _SEEDS = (1 << 63) - 1
@@ -59,8 +60,14 @@ class Replica:
         for tensor, place in _places([*parameters, *self._buffers], self.flat):
             place.copy_(tensor.detach())
             tensor.data = place
-        for parameter, place in _places(parameters, self.gradient):
+        self._gradients = [place for _, place in _places(parameters, self.gradient)]
+        for parameter, place in zip(parameters, self._gradients, strict=True):
             parameter.grad = place
+        self._known: KnownGradients | None = None
+
+    def use_known_gradients(self, loss: Loss, x: Tensor, y: Tensor) -> None:
+        """Do without autograd if the module's layers are known; `x` and `y` are rows to try it on."""
+        self._known = known_gradients(self.module, loss, x, y)
 
     def load(self, params: Array) -> None:
         """Take these params, and the whole-number buffers of `model_fn`."""
@@ -73,7 +80,12 @@ class Replica:
         return params
 
     def step_gradient(self, x: Tensor, y: Tensor, loss: Loss) -> Tensor:
-        """Add the gradient of the batch's mean loss to `gradient`; returns that loss."""
+        """Add the gradient of the batch's mean loss to `gradient`; returns that loss. `x` may be used up."""
+        if self._known is not None:
+            with torch.no_grad():
+                mean, gradients = self._known.mean_and_gradients(x, y)
+                torch._foreach_add_(self._gradients, gradients)
+            return mean
         mean = loss.mean(self.module(x), y)
         mean.backward()
         return mean.detach()
@@ -100,7 +112,8 @@ class Replica:
         start = flat.clone() if work.proximal else flat
         velocity = torch.zeros_like(flat) if momentum else gradient
         gradient.zero_()
-        self.module.train()
+        if self._known is None:  # the layers that are known are the same in training and evaluation
+            self.module.train()
         for epoch, of_epoch in enumerate(batches):
             step = work.learning_rate / (epoch + 1.0) ** work.decay
             seen = 0.0

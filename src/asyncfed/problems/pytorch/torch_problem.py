@@ -18,11 +18,20 @@ from torch import Tensor, nn
 from asyncfed.core.errors import ConfigError, DataError, did_you_mean
 from asyncfed.core.types import Work
 from asyncfed.kernels.row_orders import epoch_orders
-from asyncfed.kernels.threads import run_split
+from asyncfed.kernels.threads import SMALL, run_split
 from asyncfed.problems.client_rows import client_rows
 from asyncfed.problems.initial_params import initial_key
 from asyncfed.problems.one_client import OneClient
-from asyncfed.problems.protocol import Array, ClientScores, Initialisation, Jobs, NamedData, PackedData
+from asyncfed.problems.protocol import (
+    AheadTraining,
+    Array,
+    ClientScores,
+    Initialisation,
+    Jobs,
+    NamedData,
+    PackedData,
+)
+from asyncfed.problems.pytorch.ahead_training import CompiledAhead, ModuleAhead
 from asyncfed.problems.pytorch.code_fingerprint import module_text, params_digest, source_text
 from asyncfed.problems.pytorch.compiled_training import CompiledTraining, Paths, Ticket, layers_of
 from asyncfed.problems.pytorch.held_out_rows import held_out_rows, unowned_rows
@@ -37,6 +46,12 @@ Metric = Callable[[Tensor, Tensor], Tensor]
 
 _TIMES_FASTER = 8
 """How many multiply-adds of the compiled kernel take as long as one of those that `run_split` thinks of."""
+
+_PASSES = 3
+"""Over all params for each row of a step: forward, and twice as much back."""
+
+_LEAST_COMPILED, _LEAST_IN_TORCH = 3_000_000, SMALL
+"""Multiply-adds of a ticket (25 µs of the compiled kernel; about 1 ms of torch) from which on it is trained ahead."""
 
 _KNOWN_METRICS: dict[str, Metric] = {"accuracy": accuracy}
 
@@ -82,7 +97,7 @@ class TorchProblem:
             raise DataError(f"Client {self.num_examples.argmin()} has no rows; leave it out, or give it some.")
         self._x, self._y = self._rows(self.clients)
         self._draws = draws_numbers(self._template, self._x[[0, -1]], self._device)
-        self._free = [Replica(self._template, self._device)]
+        self._free = [self._new_replica()]
         self._evaluations = {"training": self._evaluation_on(self._x, self._y, self._offsets)}
         for part, rows in self._untrained.items():
             self._evaluations[part] = self._evaluation_on(*self._rows(rows), np.asarray(rows.offsets, np.int64))
@@ -209,6 +224,17 @@ class TorchProblem:
             jobs.steps_done[:] = done
         return trained
 
+    def train_ahead(self, threads: int) -> AheadTraining | None:
+        """Trainings that other threads do while the caller does something else; None for a module that draws."""
+        threads = self._side_by_side(threads)
+        if threads < 2:
+            return None
+        if self._compiled is not None:
+            return CompiledAhead(
+                self._compiled, self._ticket, self.num_params, self.dtype, _LEAST_COMPILED // _PASSES, threads
+            )
+        return ModuleAhead(self._train_ticket, self._ticket, self.num_params, _LEAST_IN_TORCH // _PASSES, threads)
+
     def local_path_moments(self, jobs: Jobs, threads: int = 1) -> tuple[Array, Array, Array]:
         """(I, Σ (y_i − y_0), Σ |y_i − y_0|²) of each training of `local_train_many`, i = 0 … I−1, in float64."""
         starts = self._check_params(jobs.starts)
@@ -259,6 +285,11 @@ class TorchProblem:
             return [], tickets
         return [t for t in tickets if not t.work.patience], [t for t in tickets if t.work.patience]
 
+    def _train_ticket(self, starts: Array, ticket: Ticket) -> Array:
+        """The params that a ticket arrives at from its row of `starts`, by torch on one thread."""
+        with use_one_thread():
+            return self._train_alone(self._check_params(starts), ticket, None)[0]
+
     def _train_alone(
         self, starts: Array, ticket: Ticket, corrections: Array | None, path: Path | None = None
     ) -> tuple[Array, int]:
@@ -293,11 +324,12 @@ class TorchProblem:
                 f"There are {len(starts)} starts, {len(clients)} clients, {len(works)} works and {len(keys)} keys; "
                 "each task needs one of each."
             )
-        tickets = []
-        for place, (client, work, key) in enumerate(zip(clients, works, keys, strict=True)):
-            first, last = self._range(client)
-            tickets.append(Ticket(place, first, last - first, work, key))
-        return tickets
+        given = zip(clients, works, keys, strict=True)
+        return [self._ticket(client, work, key, place) for place, (client, work, key) in enumerate(given)]
+
+    def _ticket(self, client: int, work: Work, key: int, place: int = 0) -> Ticket:
+        first, last = self._range(client)
+        return Ticket(place, first, last - first, work, key)
 
     def _corrections(self, jobs: Jobs) -> Array | None:
         """The vectors to be added to gradients, in the params' precision."""
@@ -315,8 +347,8 @@ class TorchProblem:
         return np.ascontiguousarray(jobs.corrections, dtype=self.dtype)
 
     def _costs(self, tickets: list[Ticket]) -> Array:
-        """Multiply-adds, roughly: forward, and twice as much back."""
-        return np.array([3 * t.steps * t.batch for t in tickets], np.int64) * self.num_params
+        """Multiply-adds, roughly."""
+        return np.array([_PASSES * t.row_steps for t in tickets], np.int64) * self.num_params
 
     def _side_by_side(self, threads: int) -> int:
         """torch has one generator for all threads, so a module that draws is trained on one."""
@@ -327,7 +359,12 @@ class TorchProblem:
         try:
             return self._free.pop()
         except IndexError:
-            return Replica(self._template, self._device)
+            return self._new_replica()
+
+    def _new_replica(self) -> Replica:
+        replica = Replica(self._template, self._device)
+        replica.use_known_gradients(self._loss, self._x, self._y)
+        return replica
 
     # ---- measuring -------------------------------------------------------------------------------------------
 

@@ -33,7 +33,7 @@ def draw_run(run: ReportedRun) -> Figure:
         _draw_accuracies(panels[0, 2], run, "round", "Accuracy per round", "round")
         _draw_accuracies(panels[1, 2], run, "elapsed", "Accuracy over time", clock)
     _draw_staleness(panels[1, 0], run.rounds)
-    _draw_participation(panels[1, 1], run.participation())
+    _draw_participation(panels[1, 1], run.participation_of_known(), int(run.header["num_clients"]))
     experiment = run.header["experiment"]
     title = f"{experiment['name']}: {strategy_label(experiment['strategy'])}, {run.verdict}"
     axes_style.add_title(figure, title, f"seed {experiment['seed']}; {run.reason}")
@@ -127,8 +127,12 @@ def _draw_staleness(axes: Axes, rounds: dict[str, np.ndarray]) -> None:
     axes.legend(fontsize=axes_style.SMALL, frameon=False, ncols=2, loc="upper right", labelcolor=colours.INK)
 
 
-def _draw_participation(axes: Axes, merges: np.ndarray) -> None:
-    if len(merges) > MOST_BARS:
+def _draw_participation(axes: Axes, merges: np.ndarray, num_clients: int) -> None:
+    if not len(merges):
+        axes_style.format_axes(axes, "Participation", "merged updates", "clients")
+        _write_message(axes, f"none of {num_clients:,} clients was merged")
+        return
+    if len(merges) > MOST_BARS or len(merges) < num_clients:
         axes_style.format_axes(axes, "Participation", "merged updates", "clients")
         axes.hist(merges, bins=_whole_bins(merges), color=colours.LINE_COLOURS[0], edgecolor="white", linewidth=0.5)
         axes.axvline(float(merges.mean()), color=colours.INK, linewidth=1.0, linestyle=(0, (4, 2)))
@@ -138,7 +142,8 @@ def _draw_participation(axes: Axes, merges: np.ndarray) -> None:
         axes.axhline(float(merges.mean()), color=colours.INK, linewidth=1.0, linestyle=(0, (4, 2)))
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         axes.grid(False, axis="x")
-    mean = f"mean {format_number(float(merges.mean()))} (dashed)"
+    never = f"; {num_clients - len(merges):,} clients never" if len(merges) < num_clients else ""
+    mean = f"mean {format_number(float(merges.mean()))} (dashed){never}"
     axes.set_title(mean, fontsize=axes_style.SMALL, color=colours.FAINT, loc="right")
 
 

@@ -123,8 +123,8 @@ def _round_panel(runs: Mapping[str, ReportedRun], title: str, column: str) -> Pa
 
 
 def _participation_panel(runs: Mapping[str, ReportedRun]) -> Panel:
-    merges = {label: run.participation() for label, run in runs.items()}
-    if max(map(len, merges.values())) <= MOST_CLIENTS:
+    merges = {label: run.participation_of_known() for label, run in runs.items()}
+    if max(int(run.header["num_clients"]) for run in runs.values()) <= MOST_CLIENTS:
         bars = tuple(_bars(label, runs[label], range(len(counts)), counts) for label, counts in merges.items())
         return Panel("Updates of each client", "client", "merged updates", bars)
     bars = tuple(_bars(label, runs[label], *np.unique(counts, return_counts=True)) for label, counts in merges.items())

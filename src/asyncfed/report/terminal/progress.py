@@ -44,7 +44,10 @@ class RunProgress(Protocol):
 
 @contextmanager
 def run_bar(
-    console: Console, experiment: BudgetedExperiment, clock: str = "virtual time"
+    console: Console,
+    experiment: BudgetedExperiment,
+    clock: str = "virtual time",
+    who: Callable[[], str] | None = None,
 ) -> Iterator[Callable[[RunProgress], None]]:
     """A bar with the loss and the time of the run; yields the function to call with the run's progress.
 
@@ -52,6 +55,7 @@ def run_bar(
         console: where it is drawn; nothing is if that is no terminal.
         experiment: what is run.
         clock: what the run's time is called.
+        who: says who computes at the moment, where that may change.
     """
     budget = experiment.budget
     unit, total = next(
@@ -64,15 +68,17 @@ def run_bar(
         BarColumn(),
         TextColumn("{task.completed:.0f}/{task.total:.0f} " + ("s" if unit == "elapsed" else unit)),
         TextColumn("loss {task.fields[loss]:.4g}  " + clock + " {task.fields[clock]:,.1f} s"),
+        TextColumn("{task.fields[who]}"),
         TimeElapsedColumn(),
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
-        task = progress.add_task("", total=total, loss=float("nan"), clock=0.0)
+        task = progress.add_task("", total=total, loss=float("nan"), clock=0.0, who="")
 
         def watch(now: RunProgress) -> None:
             done = {"rounds": now.rounds, "updates": now.updates, "elapsed": now.elapsed}[unit]
-            progress.update(task, completed=done, loss=now.objective, clock=now.elapsed)
+            working = "" if who is None else who()
+            progress.update(task, completed=done, loss=now.objective, clock=now.elapsed, who=working)
 
         yield watch
 

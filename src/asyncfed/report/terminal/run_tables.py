@@ -61,7 +61,7 @@ def run_table(
             clock = "time" if "live" in run.header else "virtual time"
             label = clock if name == "elapsed" else name.replace("_", " ")
             table.add_row(label, _measured(name, run.evaluations, kept, optimum))
-    for name, text in _round_lines(run.rounds):
+    for name, text in _round_lines(run.rounds, int(run.header["num_clients"])):
         table.add_row(name, text)
     if liars is not None:
         table.add_row("liars", liars.sentence, style="yellow")
@@ -96,11 +96,12 @@ def _measured(name: str, evaluations: Mapping[str, np.ndarray], row: int, optimu
     return format_number(value) if error is None else f"{format_number(value)} ± {format_number(float(error[row]))}"
 
 
-def _round_lines(rounds: dict[str, np.ndarray]) -> list[tuple[str, str]]:
+def _round_lines(rounds: dict[str, np.ndarray], num_clients: int) -> list[tuple[str, str]]:
     if not len(rounds["round"]):
         return [("rounds", "none was completed")]
     last = {name: values[-1] for name, values in rounds.items()}
     mean, largest = float(rounds["staleness_mean"].mean()), rounds["staleness_max"].max()
+    form = "f" if last["jain_index"] >= 0.01 else "g"
     down, up = (format_quantity("bytes", last[name]) for name in ("bytes_down", "bytes_up"))
     return [
         ("merged updates", format_number(int(last["updates"]))),
@@ -108,8 +109,12 @@ def _round_lines(rounds: dict[str, np.ndarray]) -> list[tuple[str, str]]:
         ("sent down, up", f"{down}, {up}"),
         ("energy", format_quantity("energy", last["energy"])),
         _tickets_without_effect(last),
-        ("took part", f"{last['participants']} clients, Jain's index {last['jain_index']:.2f}"),
+        ("took part", f"{_of_all(int(last['participants']), num_clients)}, Jain's index {last['jain_index']:.2{form}}"),
     ]
+
+
+def _of_all(participants: int, num_clients: int) -> str:
+    return f"{participants} clients" if participants == num_clients else f"{participants:,} of {num_clients:,} clients"
 
 
 def _tickets_without_effect(last: Mapping[str, Any]) -> tuple[str, str]:

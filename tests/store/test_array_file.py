@@ -1,0 +1,97 @@
+"""Places in the file beside a run's own, written to or used as memory."""
+
+import errno
+import os
+
+import numpy as np
+import pytest
+
+from asyncfed.core.errors import JournalError
+from asyncfed.store.array_file import ALIGNMENT, MAPPED_AT_ONCE, ArrayFile
+
+LENGTH = 3 * ALIGNMENT + 8
+
+pytestmark = pytest.mark.skipif(getattr(os, "posix_fallocate", None) is None, reason="the system cannot reserve room")
+
+
+@pytest.fixture
+def file(tmp_path):
+    file = ArrayFile(tmp_path / "run.sqlite", "sent")
+    yield file
+    file.close()
+
+
+def filled(file, value):
+    memory = file.take(LENGTH)
+    np.frombuffer(memory, np.uint8)[:] = value
+    return memory
+
+
+def read(file, place, length=LENGTH):
+    array = np.empty(length, np.uint8)
+    file.read(place, array)
+    return array
+
+
+def test_what_lies_in_the_file_is_not_written_again(file, monkeypatch):
+    memory = filled(file, 7)
+    monkeypatch.setattr(os, "pwrite", lambda *how: pytest.fail("it was written"))
+    place = file.write(memory)
+    assert set(read(file, place)) == {7}
+
+
+def test_a_place_is_free_when_neither_row_nor_array_refers_to_it(file):
+    memory = filled(file, 7)
+    place = file.write(memory)
+    file.release(place)  # a checkpoint holds its effect, and an array still uses it
+    others = [filled(file, 9) for _ in range(2 * MAPPED_AT_ONCE)]
+    assert set(read(file, place)) == {7}
+    file.give_back(memory)
+    assert file.write(filled(file, 1)) == place
+    kept = file.write(others[0])
+    file.give_back(others[0])  # the array is gone, and a row still refers to its place
+    more = [filled(file, 3) for _ in range(2 * MAPPED_AT_ONCE)]
+    assert len(more) == 2 * MAPPED_AT_ONCE
+    assert set(read(file, kept)) == {9}
+
+
+def test_what_is_written_does_not_get_into_places_that_are_memory(file):
+    first = file.write(memoryview(bytes([1]) * LENGTH))
+    memory = filled(file, 7)
+    places = [file.write(memoryview(bytes([value]) * length)) for value, length in ((2, LENGTH), (3, 100), (4, 10**6))]
+    lent = file.write(memory)
+    assert set(read(file, lent)) == {7}
+    for place, value in zip([first, *places], [1, 2, 3, 4], strict=True):
+        assert set(read(file, place, 100)) == {value}
+
+
+def test_after_an_undone_transaction_the_tables_know_what_is_used(file):
+    memory = filled(file, 7)
+    file.write(memory)
+    file.set_used([])
+    assert set(np.frombuffer(filled(file, 1), np.uint8)) == {1}
+    assert set(np.frombuffer(memory, np.uint8)) == {7}
+
+
+def test_arrays_outlive_the_file(file):
+    memory = filled(file, 7)
+    file.write(memory)
+    file.delete()
+    assert not file.path.exists()
+    file.give_back(memory)
+    assert set(np.frombuffer(memory, np.uint8)) == {7}
+    assert set(read(file, file.write(filled(file, 2)))) == {2}
+
+
+def test_a_full_disk_is_an_error_before_the_memory_is_used(file, monkeypatch):
+    def full(*how):
+        raise OSError(errno.ENOSPC, "no space left")
+
+    monkeypatch.setattr(os, "posix_fallocate", full)
+    with pytest.raises(JournalError, match=r"is full\. Everything up to the last commit is safe"):
+        file.take(LENGTH)
+
+
+def test_without_room_that_can_be_reserved_there_is_no_such_memory(file, monkeypatch):
+    monkeypatch.delattr(os, "posix_fallocate")
+    assert file.take(LENGTH) is None

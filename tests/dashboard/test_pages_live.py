@@ -76,7 +76,7 @@ def test_a_live_run_appears_and_grows_a_killed_client_and_an_excluded_one_are_se
         assert appearing.seconds < limit(2)
 
         for page in pages:
-            page.wait_for_selector(".spark polyline")  # something was measured
+            page.wait_for_selector(".spark polyline", timeout=300_000)  # measured, after kernels were compiled
             open_run(page, path.name)
             page.wait_for_selector(".charts path.line")
         before = [(count_updates(page), curve(page), page.locator(".lane-foot .figure").inner_text()) for page in pages]

@@ -73,11 +73,10 @@ class DashboardServer(uvicorn.Server):
 
 
 def serve(dashboard: Dashboard, listener: socket.socket, started: Callable[[], None]) -> None:
-    """Answer requests until Ctrl-C. `started` is called once whoever connects is not refused, but answered soon."""
+    """Answer requests until Ctrl-C. `started` is called when the server is about to listen."""
     with suppress(OSError, AttributeError):
         os.nice(NICENESS)
     threading.Thread(target=read_event_columns, args=(b"", 0), daemon=True).start()  # load what is compiled
-    listener.listen()  # a browser that is opened at once would find nobody otherwise
     started()
     with suppress(KeyboardInterrupt):
         DashboardServer(dashboard).run([listener])

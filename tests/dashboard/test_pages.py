@@ -184,7 +184,8 @@ def test_a_link_of_a_site_shows_that_site_alone(browser, address):
         assert not [name for name in (NAMES[0], *NAMES[2:]) if name in text]
         assert "Clients\n" not in text
         check_look(page)
-        open_run(page, RUN, "/client/1")
+        page.locator(".lane-name").click()
+        page.wait_for_selector("text=Its last tickets")
         assert page.locator("h1").inner_text() == NAMES[1]
         assert not page.locator("text=Link for this site").is_visible()
         check_look(page)

@@ -21,7 +21,8 @@ export function openClientPage(main, shell, id, client) {
   shell.setTrail(...above, [`Client ${client}`]);
   const title = element("div", { class: "run-title" }), tiles = element("dl", { class: "tiles" });
   const head = element("header", { class: "run-head" }, title);
-  const lanes = lanesPanel(id, { only: { order: "number", first: isSite ? 0 : client, count: 1 }, height: 1 });
+  const only = { order: "number", first: isSite ? 0 : client, count: 1 };
+  const lanes = lanesPanel(id, { title: "Its tickets over time", only, height: 1, opens: false });
   const panels = [durationsPanel(), timePanel(), agePanel(), heldOutPanel(), faultsPanel(id), ticketsPanel()];
   const grid = element("div", { class: "grid" }, lanes.section, panels.map((each) => each.section));
   main.append(head, tiles, grid);

@@ -16,9 +16,9 @@ const KEYS_TEXT = "Lanes of the clients. Up and down choose a client, left and r
   + "zoom, 0 shows the whole run, Enter opens the client.";
 const QUIET_STATES = new Set(["working", "idle"]);
 
-// options: only (see LaneData), height in rows.
-export function lanesPanel(id, { only = null, height }) {
-  const section = panel(only ? "Its tickets over time" : "What every client was doing");
+// options: title, only (see LaneData), height in rows, whether a click opens the client.
+export function lanesPanel(id, { title, only = null, height, opens }) {
+  const section = panel(title);
   section.classList.add("wide", "lanes-panel");
   const names = element("div", { class: "lane-names", "aria-hidden": "true" });
   const canvas = element("canvas", { class: "lane-canvas" });
@@ -157,7 +157,7 @@ export function lanesPanel(id, { only = null, height }) {
 
   function openClient(index) {
     const row = data.row(index);
-    if (row && !only) location.hash = clientAddress(id, row.lane.client);
+    if (row && opens) location.hash = clientAddress(id, row.lane.client);
   }
 
   listenToLanes({

@@ -16,6 +16,11 @@ import { settingsPanel } from "./settings_panel.js";
 import { stalenessPanel } from "./staleness_panel.js";
 import { warningBand } from "./warning_band.js";
 
+const ALL_LANES = { title: "What every client was doing", height: 16, opens: true };
+const SITE_LANE = {
+  title: "What this site was doing", only: { order: "number", first: 0, count: 1 }, height: 1, opens: true,
+};
+
 // A panel is {section, show(summary), load()}: `show` draws from the summary, `load` asks the server for more; both
 // are optional.
 export function openRunPage(main, shell, id) {
@@ -23,7 +28,7 @@ export function openRunPage(main, shell, id) {
   const home = isSite ? [] : [["Runs", "#/"]];
   shell.setTrail(...home, [id]);
   const head = runHead(), band = warningBand(id, shell.setAttention);
-  const curves = curvesPanel(id), lanes = lanesPanel(id, { height: 16 });
+  const curves = curvesPanel(id), lanes = lanesPanel(id, isSite ? SITE_LANE : ALL_LANES);
   const beside = [stalenessPanel(id), refusalsPanel(id)], assured = [certificatePanel(), privacyPanel()];
   const ofAll = isSite ? [] : [participationPanel(id), clientsPanel(id)],
     actions = isSite ? [] : [jobsPanel(id), settingsPanel()];

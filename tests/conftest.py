@@ -1,6 +1,7 @@
 """Options of the whole suite, and what tests of several rooms share."""
 
 import os
+import shutil
 import sys
 
 # The suite rewrites two hundred files in every worker and starts some hundred interpreters: keep what they compile,
@@ -46,6 +47,21 @@ def pytest_addoption(parser):
         action="store_true",
         help="write tests/golden/*.json anew from what the strategies decide now; look at the diff before keeping it",
     )
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """A Chromium for the tests of a module: two at once, or one left open, would stop asyncio; without one, skipped."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    program = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    if program is None:
+        pytest.skip("no Chromium: apt-get install chromium")
+    quiet = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
+    quiet += ["--disable-sync", "--no-first-run"]
+    with playwright.sync_playwright() as driver:
+        opened = driver.chromium.launch(executable_path=program, headless=True, args=quiet)
+        yield opened
+        opened.close()
 
 
 @pytest.fixture

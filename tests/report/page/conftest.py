@@ -1,7 +1,6 @@
 """How tests read a page, and open the page of a study in a browser."""
 
 import json
-import shutil
 from html.parser import HTMLParser
 
 import pytest
@@ -38,21 +37,6 @@ class PageReader(HTMLParser):
 def read_page():
     """`read_page(text)`: what a reader and the page's own script see."""
     return PageReader
-
-
-@pytest.fixture(scope="module")
-def browser():
-    """A Chromium for the tests of a module: two at once, or one left open, would stop asyncio; without one, skipped."""
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    program = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-    if program is None:
-        pytest.skip("no Chromium: apt-get install chromium")
-    quiet = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
-    quiet += ["--disable-sync", "--no-first-run"]
-    with playwright.sync_playwright() as driver:
-        opened = driver.chromium.launch(executable_path=program, headless=True, args=quiet)
-        yield opened
-        opened.close()
 
 
 @pytest.fixture

@@ -204,7 +204,7 @@ def read_model(
 def find_fault_in_change(norm: float, norms: RecentNorms) -> str | None:
     """What is wrong with how far a model is from where it started, or None; a sound norm is recorded in `norms`."""
     if not isfinite(norm):
-        return "the model it sent is not finite, or too large for its norm to be"
+        return "the model it sent is not finite, or so large that its norm is not"
     if norm > norms.limit():
         return f"the norm of its change is {norm:.3g}; at most {norms.limit():.3g} is accepted"
     norms.add(norm)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from asyncfed.core.errors import JournalError
+from asyncfed.store import array_file
 from asyncfed.store.array_file import ALIGNMENT, MAPPED_AT_ONCE, ArrayFile
 
 LENGTH = 3 * ALIGNMENT + 8
@@ -83,13 +84,38 @@ def test_arrays_outlive_the_file(file):
     assert set(read(file, file.write(filled(file, 2)))) == {2}
 
 
-def test_a_full_disk_is_an_error_before_the_memory_is_used(file, monkeypatch):
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EOPNOTSUPP])
+def test_where_not_so_much_room_is_given_at_once_arrays_are_written_one_by_one(file, monkeypatch, number):
+    first = file.write(memoryview(bytes([1]) * LENGTH))
+
+    def give_some(descriptor, begin, length):
+        os.ftruncate(descriptor, begin + length // 2)
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(os, "posix_fallocate", give_some)
+    assert file.take(LENGTH) is None
+    assert file.path.stat().st_size == LENGTH
+    second = file.write(memoryview(bytes([2]) * LENGTH))
+    assert [set(read(file, place)) for place in (first, second)] == [{1}, {2}]
+
+
+def test_where_files_cannot_be_memory_arrays_are_written(file, monkeypatch):
+    def refuse(*how, **more):
+        raise OSError(errno.ENODEV, os.strerror(errno.ENODEV))
+
+    monkeypatch.setattr(array_file.mmap, "mmap", refuse)
+    assert file.take(LENGTH) is None
+    assert file.take(LENGTH) is None
+    assert set(read(file, file.write(memoryview(bytes([2]) * LENGTH)))) == {2}
+
+
+def test_a_full_disk_is_an_error_that_says_what_to_do(file, monkeypatch):
     def full(*how):
         raise OSError(errno.ENOSPC, "no space left")
 
-    monkeypatch.setattr(os, "posix_fallocate", full)
+    monkeypatch.setattr(os, "pwrite", full)
     with pytest.raises(JournalError, match=r"is full\. Everything up to the last commit is safe"):
-        file.take(LENGTH)
+        file.write(memoryview(bytes(LENGTH)))
 
 
 def test_without_room_that_can_be_reserved_there_is_no_such_memory(file, monkeypatch):

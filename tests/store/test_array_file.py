@@ -2,9 +2,13 @@
 
 import errno
 import os
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from asyncfed.core.errors import JournalError
 from asyncfed.store import array_file
@@ -72,6 +76,48 @@ def test_after_an_undone_transaction_the_tables_know_what_is_used(file):
     file.set_used([])
     assert set(np.frombuffer(filled(file, 1), np.uint8)) == {1}
     assert set(np.frombuffer(memory, np.uint8)) == {7}
+
+
+STEPS = st.tuples(
+    st.sampled_from(["take", "keep", "write", "release", "give back", "undo", "commit"]),
+    st.integers(0, 30),
+    st.sampled_from([100, ALIGNMENT, LENGTH, LENGTH + 1]),
+)
+
+
+@given(st.lists(STEPS, max_size=60))
+def test_nothing_that_a_row_or_an_array_refers_to_ever_changes(steps):
+    with TemporaryDirectory() as folder:
+        file = ArrayFile(Path(folder) / "run.sqlite", "sent")
+        arrays, rows, committed = [], {}, {}
+        for value, (step, which, length) in enumerate(steps, 1):
+            if step == "take":
+                arrays.append((file.take(length), value))
+                arrays[-1][0][:] = bytes([value]) * length
+            elif step == "keep" and arrays:
+                memory, of_array = arrays[which % len(arrays)]
+                rows[file.write(memory)] = (of_array, len(memory))
+            elif step == "write":
+                place = file.write(memoryview(bytes([value]) * length))
+                assert place not in rows
+                rows[place] = (value, length)
+            elif step == "release" and committed:  # as a checkpoint does, which is committed with it
+                place = sorted(committed)[which % len(committed)]
+                file.release(place)
+                del committed[place]
+                rows.pop(place)
+                committed = dict(rows)
+            elif step == "give back" and arrays:
+                file.give_back(arrays.pop(which % len(arrays))[0])
+            elif step == "undo":
+                rows = dict(committed)
+                file.set_used((place, length) for place, (_, length) in rows.items())
+            elif step == "commit":
+                committed = dict(rows)
+            assert all(set(memory) == {of_array} for memory, of_array in arrays)
+            for place, (of_row, length_of_row) in rows.items():
+                assert set(read(file, place, length_of_row)) == {of_row}
+        file.close()
 
 
 def test_arrays_outlive_the_file(file):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from asyncfed.kernels import recycled_memory
-from asyncfed.kernels.recycled_memory import LARGE, empty, empty_like, renewed
+from asyncfed.kernels.recycled_memory import LARGE, empty, empty_like, renew
 
 F4 = np.dtype(np.float32)
 SIZE = LARGE // 4 + 123  # of no other test
@@ -17,6 +17,13 @@ def nothing_spare(monkeypatch):
 
 def address(array):
     return array.ctypes.data
+
+
+class Owner:
+    """The only one that refers to its array, unless a test does."""
+
+    def __init__(self, array):
+        self.array = array
 
 
 def test_memory_comes_back_when_the_array_is_gone():
@@ -40,9 +47,10 @@ def test_memory_comes_back_when_the_array_is_gone():
 def test_whoever_uses_any_part_of_it_keeps_all_of_it(use):
     array = empty(SIZE, F4)
     where, used = address(array), use(array)
-    array[:] = 1.0
-    assert renewed(array, 1) is None
+    owner = Owner(array)
     del array
+    assert renew(owner, "array") is None
+    del owner
     others = [empty(SIZE, F4) for _ in range(4)]
     assert where not in map(address, others)
     del used
@@ -50,21 +58,39 @@ def test_whoever_uses_any_part_of_it_keeps_all_of_it(use):
 
 
 def test_an_array_that_nobody_else_holds_is_renewed_with_its_numbers():
-    array = empty(SIZE, F4)
-    array[:] = 3.0
-    where, number = address(array), id(array)
-    again = renewed(array, 1)
-    assert again is not array
-    del array
+    owner = Owner(empty(SIZE, F4))
+    owner.array[:] = 3.0
+    where, number = address(owner.array), id(owner.array)
+    again = renew(owner, "array")
+    assert owner.array is again
     assert (address(again), again.min(), again.max()) == (where, 3.0, 3.0)
     assert id(again) != number
-    held = again
-    assert renewed(again, 1) is None
-    assert held is again
+    assert renew(owner, "array") is None  # this test holds it, too
+    assert owner.array is again
+    del again
+    assert renew(owner, "array") is not None
+
+
+def held_by_a_running_call(owner, array):
+    return renew(owner, "array")
+
+
+def test_an_array_that_a_running_call_was_given_is_not_renewed():
+    owner = Owner(empty(SIZE, F4))
+    assert held_by_a_running_call(owner, owner.array) is None
+    array = owner.array
+    assert held_by_a_running_call(owner, array) is None
+
+
+def test_renewed_memory_is_nobody_elses_when_the_new_array_is_forgotten():
+    owner = Owner(empty(SIZE, F4))
+    where = address(owner.array)
+    renew(owner, "array")
+    assert where not in [address(array) for array in [empty(SIZE, F4) for _ in range(3)]]
 
 
 def test_arrays_from_elsewhere_are_never_renewed_and_small_ones_are_ordinary():
-    assert renewed(np.empty(SIZE, F4), 1) is None
+    assert renew(Owner(np.empty(SIZE, F4)), "array") is None
     assert empty(10, F4).flags.owndata
     assert empty_like(np.zeros((3, LARGE), F4)).shape == (3, LARGE)
 
@@ -95,11 +121,12 @@ def test_the_next_version_has_its_memory_from_where_the_last_one_has_it():
     second, elsewhere = empty_like(first), empty_like(np.zeros(SIZE, F4))
     assert {address(first), address(second)} < shelf.addresses
     assert address(elsewhere) not in shelf.addresses
-    again = renewed(second, 1)
+    owner = Owner(second)
     del second
-    assert address(empty_like(again)) in shelf.addresses
+    renew(owner, "array")
+    assert address(empty_like(owner.array)) in shelf.addresses
     assert len(shelf.pieces) == 1
-    del first, again
+    del first, owner
     assert len(shelf.pieces) == 3
 
 

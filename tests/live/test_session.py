@@ -385,6 +385,22 @@ def test_a_run_that_stops_early_ends_with_tickets_that_were_never_dispatched(liv
     live.check_whole()
 
 
+def test_a_client_that_guesses_a_ticket_which_was_never_dispatched_cannot_stop_the_server(live_run):
+    live = live_run(budget=Budget(updates=12), stopping=Stopping(metric="objective", target=1e9))
+    live.commit()
+    result, arrays = live.result(min(live.held))
+    while not live.session.finished:
+        live.answer(min(live.held))
+    shared = np.frombuffer(arrays["model"].tobytes(), np.uint8)
+    never_dispatched = set(live.session.in_flight()) - set(live.session._execution.vectors.starts)
+    assert never_dispatched
+    for ticket in never_dispatched:
+        for client in range(4):
+            body, measured = live.session.copy_body(client, replace(result, ticket=ticket), shared)
+            assert (bytes(body), measured) == (bytes(shared), None)
+    assert live.session.accept(0, result, arrays, live.now) == Refusal("the run is over", is_fault=False)
+
+
 def test_clients_may_leave_and_join(live_run):
     live = live_run(budget=Budget(updates=12))
     live.commit()

@@ -9,6 +9,7 @@ from asyncfed.core.errors import StrategyError
 from asyncfed.core.random import Stream, purpose_key
 from asyncfed.core.server import Server
 from asyncfed.core.types import Combine, Dispatch, Drop, Merge, Report, Work
+from asyncfed.kernels.recycled_memory import LARGE, empty
 from asyncfed.rules import Vectors
 from asyncfed.strategies import AFL, FedAsync, FedAvg, FedBuff, PublishedScripts
 
@@ -45,6 +46,18 @@ def test_a_version_handed_out_never_changes():
         starts.append(handed(vectors, ticket, 0, [float(ticket)]))
         vectors.merge(Merge((ticket,), (0.5,), keep, of))
     assert [start.item() for start in starts] == [1.0, 0.5, 0.75]
+
+
+def test_a_merge_that_fails_leaves_the_model_in_memory_of_its_own():
+    """Whoever takes the model from a run that has failed must not see it change."""
+    vectors = Vectors(empty(LARGE, np.dtype(np.float32)))
+    vectors.params[:] = 7.0
+    with pytest.raises(KeyError):
+        vectors.merge(Merge((0,), (1.0,)))
+    others = [empty(LARGE, np.dtype(np.float32)) for _ in range(3)]
+    for other in others:
+        other[:] = 1.0
+    assert (vectors.params.min(), vectors.params.max()) == (7.0, 7.0)
 
 
 def test_what_is_merged_or_forgotten_is_not_kept():

@@ -2,11 +2,16 @@
 
 import errno
 import os
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from asyncfed.core.errors import JournalError
+from asyncfed.store import array_file
 from asyncfed.store.array_file import ALIGNMENT, MAPPED_AT_ONCE, ArrayFile
 
 LENGTH = 3 * ALIGNMENT + 8
@@ -73,6 +78,48 @@ def test_after_an_undone_transaction_the_tables_know_what_is_used(file):
     assert set(np.frombuffer(memory, np.uint8)) == {7}
 
 
+STEPS = st.tuples(
+    st.sampled_from(["take", "keep", "write", "release", "give back", "undo", "commit"]),
+    st.integers(0, 30),
+    st.sampled_from([100, ALIGNMENT, LENGTH, LENGTH + 1]),
+)
+
+
+@given(st.lists(STEPS, max_size=60))
+def test_nothing_that_a_row_or_an_array_refers_to_ever_changes(steps):
+    with TemporaryDirectory() as folder:
+        file = ArrayFile(Path(folder) / "run.sqlite", "sent")
+        arrays, rows, committed = [], {}, {}
+        for value, (step, which, length) in enumerate(steps, 1):
+            if step == "take":
+                arrays.append((file.take(length), value))
+                arrays[-1][0][:] = bytes([value]) * length
+            elif step == "keep" and arrays:
+                memory, of_array = arrays[which % len(arrays)]
+                rows[file.write(memory)] = (of_array, len(memory))
+            elif step == "write":
+                place = file.write(memoryview(bytes([value]) * length))
+                assert place not in rows
+                rows[place] = (value, length)
+            elif step == "release" and committed:  # as a checkpoint does, which is committed with it
+                place = sorted(committed)[which % len(committed)]
+                file.release(place)
+                del committed[place]
+                rows.pop(place)
+                committed = dict(rows)
+            elif step == "give back" and arrays:
+                file.give_back(arrays.pop(which % len(arrays))[0])
+            elif step == "undo":
+                rows = dict(committed)
+                file.set_used((place, length) for place, (_, length) in rows.items())
+            elif step == "commit":
+                committed = dict(rows)
+            assert all(set(memory) == {of_array} for memory, of_array in arrays)
+            for place, (of_row, length_of_row) in rows.items():
+                assert set(read(file, place, length_of_row)) == {of_row}
+        file.close()
+
+
 def test_arrays_outlive_the_file(file):
     memory = filled(file, 7)
     file.write(memory)
@@ -83,13 +130,38 @@ def test_arrays_outlive_the_file(file):
     assert set(read(file, file.write(filled(file, 2)))) == {2}
 
 
-def test_a_full_disk_is_an_error_before_the_memory_is_used(file, monkeypatch):
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EOPNOTSUPP])
+def test_where_not_so_much_room_is_given_at_once_arrays_are_written_one_by_one(file, monkeypatch, number):
+    first = file.write(memoryview(bytes([1]) * LENGTH))
+
+    def give_some(descriptor, begin, length):
+        os.ftruncate(descriptor, begin + length // 2)
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(os, "posix_fallocate", give_some)
+    assert file.take(LENGTH) is None
+    assert file.path.stat().st_size == LENGTH
+    second = file.write(memoryview(bytes([2]) * LENGTH))
+    assert [set(read(file, place)) for place in (first, second)] == [{1}, {2}]
+
+
+def test_where_files_cannot_be_memory_arrays_are_written(file, monkeypatch):
+    def refuse(*how, **more):
+        raise OSError(errno.ENODEV, os.strerror(errno.ENODEV))
+
+    monkeypatch.setattr(array_file.mmap, "mmap", refuse)
+    assert file.take(LENGTH) is None
+    assert file.take(LENGTH) is None
+    assert set(read(file, file.write(memoryview(bytes([2]) * LENGTH)))) == {2}
+
+
+def test_a_full_disk_is_an_error_that_says_what_to_do(file, monkeypatch):
     def full(*how):
         raise OSError(errno.ENOSPC, "no space left")
 
-    monkeypatch.setattr(os, "posix_fallocate", full)
+    monkeypatch.setattr(os, "pwrite", full)
     with pytest.raises(JournalError, match=r"is full\. Everything up to the last commit is safe"):
-        file.take(LENGTH)
+        file.write(memoryview(bytes(LENGTH)))
 
 
 def test_without_room_that_can_be_reserved_there_is_no_such_memory(file, monkeypatch):

@@ -49,6 +49,18 @@ def test_a_lock_is_held_by_one_and_says_by_whom(path):
     ProcessLock(path).release()
 
 
+def test_a_lock_file_that_was_made_after_ones_own_was_deleted_is_left_to_its_holder(path):
+    first = ProcessLock(path)
+    path.unlink()  # by somebody who thought that it was left behind
+    second = ProcessLock(path)
+    first.release()
+    assert find_holder(path) is not None
+    with pytest.raises(LockHeldError):
+        ProcessLock(path)
+    second.release()
+    assert not path.exists()
+
+
 def test_a_killed_process_loses_its_lock_and_leaves_its_file_in_nobodys_way(path):
     process = hold(path)
     with pytest.raises(LockHeldError, match=f"process {process.pid} on"):

@@ -91,18 +91,38 @@ def empty_like(array: NDArray[Any]) -> NDArray[Any]:
     return empty(array.shape, array.dtype, source)
 
 
-def renewed(array: NDArray[Any], holders: int) -> NDArray[Any] | None:
-    """An array in the place of this one, with the same memory and numbers, if nobody can see it changed.
+def renew(owner: object, name: str) -> NDArray[Any] | None:
+    """Put an array with the same memory and numbers in the place of the one that is `owner`'s attribute of this name.
 
-    Nobody can if it was made here and nothing refers to it but the caller's own `holders` references; then they must
-    be given up. Otherwise None.
+    That is done if the array was made here and nothing else refers to it: then nobody can see the new one changed.
+    Returns the new one, or None if all is left as it was.
     """
+    if _count_references(owner, name) > _REFERENCES_OF_ONE_OWNER:
+        return None
+    array: NDArray[Any] = getattr(owner, name)
     known = _known.get(id(array))
-    if known is None or known.array() is not array or sys.getrefcount(array) > holders + 2:  # `array`, and the call
+    if known is None or known.array() is not array:
         return None
     known.finalizer.detach()
     _known.pop(id(array), None)
-    return _wrap(known.memory, array.dtype, known.source)
+    again = _wrap(known.memory, array.dtype, known.source)
+    setattr(owner, name, again)  # at once: whatever happens next, the memory has one array, which its owner holds
+    return again
+
+
+def _count_references(owner: object, name: str) -> int:
+    """To what this attribute is. No variable holds it here: some interpreters do not count those of running calls."""
+    return sys.getrefcount(getattr(owner, name))
+
+
+class _Owner:
+    """Of something that nobody else refers to."""
+
+    def __init__(self) -> None:
+        self.owned = object()
+
+
+_REFERENCES_OF_ONE_OWNER = _count_references(_Owner(), "owned")
 
 
 def _wrap(memory: memoryview, dtype: np.dtype[Any], source: MemorySource) -> NDArray[Any]:

@@ -311,7 +311,8 @@ class LiveSession:
         Of a model, which is what mostly lies there, also what `accept` would find by reading it again.
         """
         dispatch, source = self._execution.server.outstanding.get(result.ticket), self._journal.sent_memory
-        if dispatch is None or dispatch.client != client or result.parts is not UNSET:
+        # The last tickets of a run that is over were decided together with the stop, and start from no model.
+        if self.finished or dispatch is None or dispatch.client != client or result.parts is not UNSET:
             return copy_bytes(shared, None), None
         start = self._execution.start_of(dispatch, None if isinstance(result.memory, UnsetType) else result.memory)
         fits = (result.dtype, len(shared)) == (dtype_name(start.dtype), start.nbytes)

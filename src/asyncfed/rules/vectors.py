@@ -13,7 +13,7 @@ import numpy as np
 from asyncfed.core.errors import StrategyError, did_you_mean
 from asyncfed.core.record import UNSET
 from asyncfed.core.types import Combine, Dispatch, Merge, Uplink
-from asyncfed.kernels.recycled_memory import LARGE, empty_like, renewed
+from asyncfed.kernels.recycled_memory import LARGE, empty_like, renew
 from asyncfed.rules.frozen_rows import FrozenRows
 from asyncfed.rules.latest_average import LatestAverage
 from asyncfed.rules.protocol import Arrays, Combiner
@@ -154,7 +154,7 @@ class Vectors:
             return
         keep, kernels = merge.keep, self._kernels
         # An array that holds the model so far, and that nobody else knows; None while there is none.
-        own = renewed(self.params, 1) if self._is_large else None
+        own = renew(self, "params") if self._is_large else None
         for ticket, weight in zip(merge.tickets, merge.weights, strict=True):
             del self.client_of[ticket]
             model, start = self.trained.pop(ticket), self.starts.pop(ticket)

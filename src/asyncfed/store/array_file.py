@@ -15,7 +15,7 @@ from __future__ import annotations
 import mmap
 import os
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import numpy as np
@@ -48,6 +48,7 @@ class ArrayFile:
         self._mapped: dict[int, dict[int, memoryview]] = {}  # by length, and then by place
         self._place_at: dict[int, int] = {}  # by address
         self._lent: set[int] = set()
+        self._can_map = True
         self._segments: dict[int, int] = {}  # parts of the file that are memory: where they begin, how long they are
 
     def set_used(self, used: Iterable[tuple[int, int]]) -> None:
@@ -86,7 +87,7 @@ class ArrayFile:
         return end
 
     def take(self, length: int) -> memoryview | None:
-        """Memory that is a free place of the file; None if the system has no such thing.
+        """Memory that is a free place of the file; None if there is no such thing, or no room for it.
 
         Nothing refers to the place until what it holds is written.
         """
@@ -106,18 +107,26 @@ class ArrayFile:
             self._lent.discard(place)
 
     def _map_places(self, length: int) -> int | None:
-        """Make a free part of the file memory; the first of its places.
+        """Make a free part of the file memory; the first of its places. None if the disk or the system will not.
 
-        The disk gives the room first: where there is none, that is an error here, and not when the memory is used.
+        The disk gives the room first: else using the memory would end the process when the disk is full. Where there is
+        not room for so much at once, `write` still finds some for one array, or says that the disk is full.
         """
         allocate, room = getattr(os, "posix_fallocate", None), _aligned(length)
         begin = self._find_place(MAPPED_AT_ONCE * room)
-        if allocate is None or begin % mmap.ALLOCATIONGRANULARITY:
+        if allocate is None or not self._can_map or begin % mmap.ALLOCATIONGRANULARITY:
             return None
         with self._explain_errors():
             file = self._open()
+            ends = os.fstat(file).st_size
+        try:
             allocate(file, begin, MAPPED_AT_ONCE * room)
             memory = memoryview(mmap.mmap(file, MAPPED_AT_ONCE * room, offset=begin))
+        except OSError:
+            self._can_map = False
+            with suppress(OSError):
+                os.ftruncate(file, ends)  # some of the room may have been given
+            return None
         self._segments[begin] = len(memory)
         places = self._mapped.setdefault(length, {})
         for place in range(begin, begin + len(memory), room):

@@ -66,7 +66,8 @@ class ProcessLock:
         """Delete the file and let others have the lock."""
         if self._descriptor >= 0:
             with suppress(OSError):
-                self._path.unlink()
+                if _is_at(self._descriptor, self._path):  # else it was deleted, and the one there now is another's
+                    self._path.unlink()
             self._close()
 
     def _close(self) -> None:

@@ -29,6 +29,8 @@ MOST_WAITING = 8
 SOCKET_BYTES = 2**22
 """What the system is asked to hold of a message that is on its way; it may hold less."""
 
+NOTHING = np.empty(0, np.uint8)
+
 
 def connected_sockets() -> tuple[socket.socket, socket.socket]:
     """Two ends of a connection that has no name: nobody else can use it."""
@@ -53,7 +55,7 @@ class Connection(asyncio.BufferedProtocol):
         self._filled = 0
         self._lengths: tuple[int, int] | None = None
         self._message: Message | None = None
-        self._body = np.empty(0, np.uint8)
+        self._body = NOTHING
         self._body_filled = 0
         self._received: deque[tuple[Message, np.ndarray]] = deque()
         self._waiter: asyncio.Future[None] | None = None
@@ -100,8 +102,9 @@ class Connection(asyncio.BufferedProtocol):
         if self._message is not None:
             self._body_filled += nbytes
             if self._body_filled == len(self._body):
-                self._deliver(self._message, self._body)
-                self._message = None
+                message, body = self._message, self._body
+                self._message, self._body = None, NOTHING  # what was delivered is not kept until the next one arrives
+                self._deliver(message, body)
             return
         self._filled += nbytes
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import Any
 
 
@@ -57,6 +58,11 @@ class ClientPool:
         self._size -= 1
         self._move(client, self._size)
         return True
+
+    def missing(self, below: int) -> Iterator[int]:
+        """Those of the first so many whole numbers that are not in it, without going through those that are."""
+        moved = (c for c, place in self._place_of.items() if place >= self._size and 0 <= c < below)
+        return chain(moved, (c for c in range(self._size, below) if c not in self._place_of))
 
     def to_plain(self) -> dict[str, Any]:
         """The pool as JSON can hold it, the same whatever led to it: as long as the list of those that were moved."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from itertools import chain
 from typing import Any
 
 
@@ -59,10 +58,9 @@ class ClientPool:
         self._move(client, self._size)
         return True
 
-    def missing(self, below: int) -> Iterator[int]:
+    def missing(self, below: int) -> set[int]:
         """Those of the first so many whole numbers that are not in it, without going through those that are."""
-        moved = (c for c, place in self._place_of.items() if place >= self._size and 0 <= c < below)
-        return chain(moved, (c for c in range(self._size, below) if c not in self._place_of))
+        return {c for c in (*self._place_of, *range(self._size, below)) if 0 <= c < below and c not in self}
 
     def to_plain(self) -> dict[str, Any]:
         """The pool as JSON can hold it, the same whatever led to it: as long as the list of those that were moved."""

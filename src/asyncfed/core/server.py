@@ -94,12 +94,8 @@ class Server:
 
     def num_examples(self, client: int) -> int:
         """What the client declared when it joined."""
-        declared = self._declared.get(client)
-        return self._listed(client) if declared is None else declared
-
-    def _listed(self, client: int) -> int:
-        """The samples that the client had at first."""
-        return self._examples[client] if client < len(self._examples) else 0
+        at_first = self._examples[client] if client < len(self._examples) else 0
+        return self._declared.get(client, at_first)
 
     @property
     def total_examples(self) -> int:
@@ -393,8 +389,9 @@ class Server:
         self._clients_changed = snapshot["clients"] is not None
         if self._clients_changed:
             self.clients = ClientPool.from_plain(snapshot["clients"])
-            self._gained = sum(n - self._listed(c) for c, n in self._declared.items() if c in self.clients)
-            self._gained -= sum(map(self._listed, self.clients.missing(len(self._examples))))
+            others = self.clients.missing(len(self._examples)).union(self._declared)
+            self._gained = sum(n for c, n in self._declared.items() if c in self.clients)
+            self._gained -= sum([self._examples[c] for c in others if c < len(self._examples)])
         self.idle = ClientPool.from_plain(snapshot["idle"])
         self._load = dict(Counter(d.client for d in self.outstanding.values()))
         self._shortest = inf if snapshot["shortest"] is None else snapshot["shortest"]

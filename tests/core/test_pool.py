@@ -90,3 +90,18 @@ def test_a_hundred_million_clients_take_the_memory_of_those_that_were_moved():
 def test_a_place_beyond_the_end_is_nobodys():
     with pytest.raises(IndexError):
         ClientPool(range(3))[3]
+
+
+@given(st.integers(0, 9), st.lists(st.tuples(st.booleans(), st.integers(0, 12)), max_size=40), st.integers(0, 14))
+def test_who_is_missing_is_told_without_going_through_the_rest(size, steps, below):
+    pool = ClientPool(range(size))
+    for joins, client in steps:
+        (pool.add if joins else pool.remove)(client)
+    assert sorted(pool.missing(below)) == [client for client in range(below) if client not in pool]
+
+
+def test_few_are_missing_of_a_hundred_million():
+    pool = ClientPool(range(10**8))
+    for client in (5, 10**8 - 1, 70):
+        pool.remove(client)
+    assert sorted(pool.missing(10**8)) == [5, 70, 10**8 - 1]

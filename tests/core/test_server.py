@@ -1,5 +1,6 @@
 import json
 from collections import Counter
+from collections.abc import Sequence
 from itertools import pairwise
 
 import pytest
@@ -264,6 +265,43 @@ def test_a_client_may_come_that_was_never_counted():
     server.start()
     assert [output.client for output in server.join(6, 2)] == [6]
     assert (server.num_examples(5), server.num_examples(6)) == (0, 2)
+
+
+class CountedSizes(Sequence):
+    """The samples of very many clients, and how many of them were asked for."""
+
+    def __init__(self, num_clients):
+        self.num_clients, self.asked = num_clients, 0
+
+    def __len__(self):
+        return self.num_clients
+
+    def __getitem__(self, client):
+        if not 0 <= client < self.num_clients:
+            raise IndexError(client)
+        self.asked += 1
+        return client % 7 + 1
+
+
+def test_a_restored_server_asks_only_for_the_samples_of_those_who_came_or_left():
+    def make(num_clients):
+        sizes = CountedSizes(num_clients)
+        return Server(FedBuff(concurrency=2, buffer_size=2), sizes, seed=1), sizes
+
+    small, _ = make(50)
+    for server in (small, make(10**8)[0]):
+        server.start()
+        for client in (3, 40, 11):
+            server.leave(client)
+        server.join(40, 25)
+        server.join(server.clients[0] + 10**9, 4)
+        restored, sizes = make(len(server._examples))
+        restored.restore(server.snapshot())
+        assert sizes.asked < 10
+        assert restored._gained == server._gained == 4 + (25 - 6) - 4 - 5
+    restored, _ = make(50)
+    restored.restore(small.snapshot())
+    assert restored.total_examples == sum(map(small.num_examples, small.clients))
 
 
 def test_leaving_loses_every_ticket_of_the_client_and_keeps_what_it_reported():

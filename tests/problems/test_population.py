@@ -171,3 +171,15 @@ def test_a_name_is_part_of_the_fingerprint():
     assert len(prints) == 2
     with pytest.raises(ConfigError, match="must be at least 1"):
         FunctionClients(line, 0, 1, num_rows=1, name="nobody")
+
+
+def test_clients_by_a_function_take_numpys_own_kinds_of_numbers():
+    def rows(client):
+        return [[1.0], [2.0]], [1.0, 2.0]
+
+    plain = af.problems.FunctionClients(rows, 5, 1, num_rows=2, name="line", dtype=np.dtype("f4"))
+    same = af.problems.FunctionClients(rows, 5, 1, num_rows=np.int64(2), name="line", dtype=np.float32)
+    assert same.sha256() == plain.sha256()
+    assert same.sizes[4] == 2
+    with pytest.raises(af.errors.ConfigError, match="dtype is int32; rows are float32 or float64"):
+        af.problems.FunctionClients(rows, 5, 1, num_rows=2, name="line", dtype=np.int32)

@@ -44,7 +44,7 @@ def test_what_keeps_nothing_for_everybody_may_run(strategy):
             {"attack": af.attacks.Liars(attack=af.attacks.SignFlip(), clients=(1,))},
             "needs something of every client",
         ),
-        (AFL(), {"churn": (af.Churn(time=1.0, client=0, event="join"),)}, "churn lets a client join"),
+        (AFL(), {"churn": (af.Churn(time=1.0, client=0, event="join"),)}, "churn lets client 0 join"),
     ],
 )
 def test_what_does_is_refused_before_a_run(strategy, changes, words, tmp_path):
@@ -53,6 +53,17 @@ def test_what_does_is_refused_before_a_run(strategy, changes, words, tmp_path):
     assert "1,000,000" in str(refusal.value)
     assert not list(tmp_path.iterdir())
     check_large_population(described(strategy, **changes), 1_000_000)
+
+
+def test_a_client_may_leave_and_come_back():
+    moves = tuple(af.Churn(time=time, client=7, event=event) for time, event in ((1.0, "leave"), (2.0, "join")))
+    check_large_population(described(AFL(), churn=moves), MANY)
+
+
+def test_a_live_run_is_refused_before_anything_is_started(tmp_path):
+    with pytest.raises(ConfigError, match=r"A live run .* 100,000,000; the limit is 1,000,000"):
+        af.run_live(described(FedBuff()), out=tmp_path / "live.sqlite")
+    assert not list(tmp_path.iterdir())
 
 
 PROGRAM = """

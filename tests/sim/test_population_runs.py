@@ -58,6 +58,15 @@ def test_the_loop_gives_the_bytes_of_stepping(name, num_clients):
     assert looped.merges_by_client() == stepped.merges_by_client()
 
 
+def test_the_checkpoint_of_a_loop_is_that_of_stepping_also_where_clients_come_again():
+    """Who computes till when is listed by client, not in the order in which clients were first heard from."""
+    clock = replace(CLOCK, upload=LogNormal(median=0.5, sigma=1.0))
+    for seed in range(3):
+        described = replace(experiment(FedAsync(concurrency=31, work=WORK), 200, 301, clock), seed=seed)
+        looped, stepped = (simulate(described, threads=1, compiled=compiled) for compiled in (True, False))
+        assert looped.journal.checkpoint()[0] == stepped.journal.checkpoint()[0]
+
+
 @pytest.mark.parametrize("name", ["latest", "fedbuff", "fedavg"])
 def test_a_population_gives_the_bytes_of_a_table_with_the_same_rows(name):
     virtual = experiment(STRATEGIES[name])

@@ -58,6 +58,10 @@ class ClientPool:
         self._move(client, self._size)
         return True
 
+    def missing(self, below: int) -> set[int]:
+        """Those of the first so many whole numbers that are not in it, without going through those that are."""
+        return {c for c in (*self._place_of, *range(self._size, below)) if 0 <= c < below and c not in self}
+
     def to_plain(self) -> dict[str, Any]:
         """The pool as JSON can hold it, the same whatever led to it: as long as the list of those that were moved."""
         places = sorted(place for place, client in self._client_at.items() if client != place)

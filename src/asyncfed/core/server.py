@@ -389,7 +389,9 @@ class Server:
         self._clients_changed = snapshot["clients"] is not None
         if self._clients_changed:
             self.clients = ClientPool.from_plain(snapshot["clients"])
-            self._gained = sum(map(self.num_examples, self.clients)) - self._examples_at_first()
+            others = self.clients.missing(len(self._examples)).union(self._declared)
+            self._gained = sum(n for c, n in self._declared.items() if c in self.clients)
+            self._gained -= sum([self._examples[c] for c in others if c < len(self._examples)])
         self.idle = ClientPool.from_plain(snapshot["idle"])
         self._load = dict(Counter(d.client for d in self.outstanding.values()))
         self._shortest = inf if snapshot["shortest"] is None else snapshot["shortest"]

@@ -124,6 +124,11 @@ class FunctionClients:
     measured_clients: int = 1000
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "dtype", np.dtype(self.dtype))  # which may be given as numpy.float32
+        if self.dtype not in (np.float32, np.float64):
+            raise ConfigError(f"dtype is {self.dtype}; rows are float32 or float64. Use one of them.")
+        if not callable(self.num_rows):
+            object.__setattr__(self, "num_rows", int(self.num_rows))  # or numpy's whole numbers
         counts = (self.num_clients, self.num_features, self.measured_clients)
         if min(counts) < 1 or (isinstance(self.num_rows, int) and self.num_rows < 1):
             raise ConfigError(

@@ -35,10 +35,10 @@ def check_large_population(experiment: Experiment, num_clients: int) -> None:
         require_listed(num_clients, "attack draws liars from all clients: it")
     if experiment.privacy is not UNSET:
         require_listed(num_clients, "privacy accounts for each client: it")
-    if any(change.event == "join" for change in experiment.churn):
+    if experiment.churn and (absent := experiment.plan(1, num_clients).absent_at_start()):
         raise ConfigError(
-            f"churn lets a client join that is absent at the start, and there are {num_clients:,} clients; absences at "
-            f"the start are listed for up to {MOST_LISTED_CLIENTS:,}. Leave the joins out."
+            f"churn lets client {min(absent)} join that is absent at the start, and there are {num_clients:,} clients; "
+            f"absences at the start are listed for up to {MOST_LISTED_CLIENTS:,}. Let it leave first, or leave it out."
         )
 
 

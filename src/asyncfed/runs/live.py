@@ -17,6 +17,7 @@ from asyncfed.live.engine_protocol import Engine
 from asyncfed.live.local.local_engine import LocalEngine
 from asyncfed.live.session import CheckpointPolicy, LiveSession
 from asyncfed.problems.client_measurements import check_measurable
+from asyncfed.problems.client_sizes import require_listed
 from asyncfed.problems.protocol import Problem, ShardedProblem
 from asyncfed.runs.cores import thread_count
 from asyncfed.runs.given_problem import choose_problem, stored_problem
@@ -88,6 +89,7 @@ def run_live(
     check_fit(experiment)
     own_problem = problem is not None
     problem = choose_problem(experiment, problem, prepared)
+    require_listed(problem.num_clients, "A live run has a connection to each client: it")
     experiment.run_strategy(problem.num_clients).check(problem.num_clients)
     engine.check(problem)
     if isinstance(problem, ShardedProblem):  # else the data are with the clients

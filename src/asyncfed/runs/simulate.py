@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -85,7 +85,7 @@ def drive_simulation(
     """Advance in pieces of about a tenth of a second; in between report, checkpoint, and check for Ctrl-C."""
     # One arrival may take a minute; soon there are as many as fit into a tenth of a second.
     arrivals, saved_at, pause = 1, time.monotonic(), 0.0
-    with interruptible() as interrupted, collector_paused():
+    with closing(simulation), interruptible() as interrupted, collector_paused():
         while not simulation.finished and not interrupted.is_set():
             began = time.monotonic()
             simulation.advance(arrivals)

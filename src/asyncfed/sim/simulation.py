@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class Simulation:
-    """Call `advance` until it returns True; commit the journal with `checkpoint()` in between.
+    """Call `advance` until it returns True, or `close`; commit the journal with `checkpoint()` in between.
 
     The `observer` is called with every merge just before it is carried out. Where all decisions follow from numbers, a
     compiled loop takes over after the first arrivals (`compiled_loop.py`), unless `compiled` is False; the bytes are
@@ -106,6 +106,10 @@ class Simulation:
             self._training.end()
             execution.conclude()
         return self.finished
+
+    def close(self) -> None:
+        """Nobody will advance it any more: other threads need not train what is out."""
+        self._training.end()
 
     def _advance_compiled(self, candidate: Candidate, arrivals: int) -> int:
         """Let the compiled loop handle arrivals, once it is time for it; answers with how many are left to step."""
@@ -298,7 +302,7 @@ class Simulation:
         state = {
             **self._execution.snapshot(),
             "heap": self._heap,
-            "free_at": [[c, t] for c, t in self._free_at.items() if t > now],
+            "free_at": sorted([c, t] for c, t in self._free_at.items() if t > now),
             "finished": self.finished,
             **({"queued": sorted(self._queued)} if self._queued else {}),
             **({"kept": self._kept} if self._kept else {}),

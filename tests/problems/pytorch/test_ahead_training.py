@@ -157,3 +157,33 @@ def test_a_run_has_the_same_bytes(model_fn, name, monkeypatch, tmp_path):
     alone = simulate(EXPERIMENTS[name], problem=problem, threads=1, compiled=False)
     assert ahead.sha256 == alone.sha256
     assert af.verify(path, problem=problem).ok
+
+
+@pytest.mark.parametrize("model_fn", [perceptron, curved])
+def test_nobody_trains_for_a_run_that_was_given_up(model_fn, monkeypatch):
+    """Else the next run, and the end of the process, would wait for all that was out."""
+    kept = []
+    kind = CompiledAhead if model_fn is perceptron else ModuleAhead
+    keep_only = kind.keep_only
+    monkeypatch.setattr(kind, "keep_only", lambda self, t: (kept.append(list(t)), keep_only(self, t)))
+
+    def stop(progress):
+        if progress.updates > 5:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        simulate(EXPERIMENTS["buffered"], problem=make_problem(model_fn), threads=2, watch=stop, compiled=False)
+    assert kept[-1:] == [[]]
+
+
+def test_batches_that_grow_do_not_make_the_table_longer():
+    """Clients of many sizes that train on all of their rows: each one's batch may be the largest so far."""
+    rng = np.random.default_rng(2)
+    rows = [(rng.normal(size=(n, 12)).astype("f4"), rng.integers(0, 3, n)) for n in range(1, 14)]
+    problem = af.problems.torch_problem(perceptron, "cross_entropy", rows)
+    ahead, work = problem.train_ahead(2), af.replace(WORK, batch_size=1000)
+    for client in range(13):
+        assert ahead.begin(client, problem.init(0), client, work, client)
+        if client % 3 == 0:
+            assert np.array_equal(ahead.result(client), problem.local_train(problem.init(0), client, work, client))
+    assert ahead._size == FIRST_LINES

@@ -52,7 +52,7 @@ class CompiledAhead:
         self._places: dict[int, tuple[TrainingTable, int]] = {}
         self._helpers: list[Future[None]] = []
         self._table: TrainingTable | None = None
-        self._size, self._free = FIRST_LINES // 2, deque[int]()
+        self._size, self._free = FIRST_LINES, deque[int]()
 
     def begin(self, ticket: int, start: Array, client: int, work: Work, key: int) -> bool:
         """See `AheadTraining`; the kernel knows no patience."""
@@ -96,9 +96,10 @@ class CompiledAhead:
                     self._free.append(line)
 
     def _new_table(self, batch: int) -> TrainingTable:
-        """A larger one for what comes from now on; tickets in the one before stay there."""
-        self._size *= 2
-        batch = batch if self._table is None else max(batch, self._table.batch)
+        """One with more lines or larger batches, for what comes from now on; tickets in the one before stay there."""
+        if self._table is not None:
+            self._size *= 1 if self._free else 2  # with clients of many sizes, batches grow again and again
+            batch = max(batch, self._table.batch)
         self._table, self._free = self._compiled.table(self._num_params, self._size, batch), deque(range(self._size))
         return self._table
 

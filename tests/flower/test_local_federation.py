@@ -14,6 +14,7 @@ import pytest
 from asyncfed.core.errors import ConfigError
 from asyncfed.flower.folder_lock import FolderLock
 from asyncfed.flower.local_federation import CONNECTION, Federation
+from asyncfed.flower.started_processes import began
 
 PATIENCE = 120.0
 
@@ -156,3 +157,42 @@ def test_one_that_is_refused_does_not_end_the_processes_of_the_other(tmp_path):
         pass
     assert (tmp_path / "processes.json").exists()
     holder.release()
+
+
+@pytest.fixture
+def spawned(tmp_path):
+    """A federation without Flower, whose processes are what a test spawns."""
+    (tmp_path / "logs").mkdir()
+    federation = Federation(tmp_path, 1)
+    yield federation
+    federation._started.clear()
+
+
+def test_the_number_of_a_process_that_ended_by_itself_is_not_used_again(spawned, monkeypatch):
+    spawned.spawn("node-0", "true")
+    wait_for(spawned.ended, "its end", 20.0)
+    killed = []
+    monkeypatch.setattr(os, "killpg", lambda *group: killed.append(group))  # it may be another program's by now
+    spawned.end("node-0")
+    assert killed == []
+
+
+def test_what_a_process_that_ended_by_itself_has_left_is_ended_with_it(spawned, tmp_path):
+    spawned.spawn("node-0", "sh", "-c", f"sleep 60 & echo $! > {tmp_path / 'left'}")
+    wait_for(spawned.ended, "its end", 20.0)
+    left = int((tmp_path / "left").read_text())
+    assert began(left) is not None
+    spawned.end("node-0")
+    wait_for(lambda: began(left) is None, "the end of what it left", 20.0)
+
+
+def test_a_folder_of_another_user_is_refused_before_anything_in_it_is_believed(tmp_path, monkeypatch):
+    with subprocess.Popen(["sleep", "60"]) as own:
+        recorded = {"mark": "", "processes": [{"name": "node-0", "pid": own.pid, "began": began(own.pid)}]}
+        (tmp_path / "processes.json").write_text(json.dumps(recorded))
+        another = os.getuid() + 1
+        monkeypatch.setattr(os, "getuid", lambda: another)
+        with pytest.raises(ConfigError, match=rf"belongs to user {another - 1}, and you are {another}: .* --folder"):
+            Federation(tmp_path, 1).start()
+        assert own.poll() is None
+        own.kill()

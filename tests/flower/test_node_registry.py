@@ -57,6 +57,7 @@ def test_a_client_that_was_not_there_at_the_start_says_its_size_when_it_comes(ex
         ({"num_params": 12}, "its model has 12 params of '<f8'; the server's has 11 of '<f8'"),
         ({"dtype": "<f4"}, "its model has 11 params of '<f4'"),
         ({"num_examples": 0}, "it has 0 examples"),
+        ({"num_examples": 2**63 - 1}, "a node may have 1 to 1099511627776"),  # a sum of these is negative
     ],
 )
 def test_what_does_not_fit_is_refused_and_not_recorded(experiment, wrong, words):

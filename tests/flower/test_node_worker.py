@@ -197,6 +197,26 @@ def test_a_worker_ends_with_its_supernode(app, tmp_path, runtime):
     assert not list(runtime.rglob("*.sock"))
 
 
+def test_a_worker_ends_with_a_supernode_that_nobody_has_waited_for(app, tmp_path, runtime):
+    with subprocess.Popen(["sleep", "60"]) as supernode:
+        context = Context(1, 5, {"partition-id": 1, "worker-seconds": 30}, RecordDict(), {})
+        NodeWorker(f"app_{tmp_path.name}", parent=supernode.pid).answer("query", RecordDict(), context)
+        [worker] = loaded_by(tmp_path)
+        supernode.kill()
+        wait_for(lambda: not is_running(worker))  # while the other is a zombie
+    assert not list(runtime.rglob("*.sock"))
+
+
+def test_a_worker_imports_nothing_from_the_working_directory(app, tmp_path, monkeypatch):
+    others = tmp_path / "others"
+    for name in ("asyncfed", "json", "socket"):
+        (others / name).mkdir(parents=True)
+        (others / name / "__init__.py").write_text(f"open({str(others / 'reached')!r}, 'w')\nraise ImportError")
+    monkeypatch.chdir(others)
+    assert unpack_introduction(ask(app, "query")).num_examples == 10
+    assert not (others / "reached").exists()
+
+
 CLIENT = """
 import importlib, sys
 from flwr.app import Context, Message, RecordDict

@@ -85,7 +85,8 @@ class Cluster:
             problem: what is learnt.
             described: whether it is the one that the experiment describes: actors then make it themselves.
         """
-        source = problem_source(problem, experiment if described else None)
+        dumps = self._connection.ray.cloudpickle.dumps  # takes along what the script that was started defines
+        source = problem_source(problem, experiment if described else None, dumps)
         at_once = self._trainings_at_once(experiment)
         with self._actors(hold_problem, (source,), ADVICE, at_once, depth=2) as pool:
             trained = ClusterTrainings(problem, pool, SentVersions(self._connection.ray), self._notify)

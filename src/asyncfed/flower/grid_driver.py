@@ -66,7 +66,7 @@ class GridDriver:
     ) -> None:
         self.nodes = ClientNodes()
         self._grid = grid
-        self._replies = ReplyCollector(grid)
+        self._replies = ReplyCollector(grid, log)
         self._ttl = 0.0
         self._check = check
         self._log = log

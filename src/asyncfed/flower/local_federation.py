@@ -90,6 +90,11 @@ class Federation:
     def start(self) -> None:
         """Take the folder, start the SuperLink, then every node, with a registered key of its own."""
         make_private_folder(self.folder)
+        if (owner := self.folder.stat().st_uid) != os.getuid():
+            raise ConfigError(
+                f"{self.folder} belongs to user {owner}, and you are {os.getuid()}: its owner could read the keys, and "
+                "say which processes are ended as left over. Name a folder of your own with --folder."
+            )
         self._lock.take()
         left = end_leftovers(self._started.file)
         self.ended_before = left or []
@@ -212,14 +217,20 @@ class Federation:
         return done.stdout
 
     def end(self, name: str) -> None:
-        """Send the process SIGTERM, and after a few seconds SIGKILL."""
+        """Send the process SIGTERM, and after a few seconds SIGKILL, with all of its group.
+
+        The number of one that ended by itself may be another program's by now, and that of a group of its own: nothing
+        is sent there unless what it has left running is still in it.
+        """
         process = self.processes.pop(name)
-        with suppress(ProcessLookupError):
+        ours = process.poll() is None or self._started.has_group(process.pid)
+        if process.poll() is None:
             process.terminate()
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(STOP_SECONDS)
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(STOP_SECONDS)
+        if ours:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
         process.wait()
         self._started.remove(name)
 

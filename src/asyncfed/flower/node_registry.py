@@ -20,6 +20,10 @@ LoadTest: TypeAlias = Callable[[], tuple[Any, Any]]
 """() -> features (rows, columns) and targets (rows,) that the server evaluates the model on."""
 
 
+MAX_EXAMPLES = 2**40
+"""More rows are not believed: those of a million clients still have a sum that 64 bits hold."""
+
+
 class NodeRegistry:
     """`header` is that of the run that is continued, or None."""
 
@@ -58,8 +62,8 @@ class NodeRegistry:
                 f"{model.num_params} of {dtype_name(model.dtype)!r}. Both must run the same app on data with the same "
                 "columns"
             )
-        if num_examples < 1:
-            return f"it has {num_examples} examples"
+        if not 1 <= num_examples <= MAX_EXAMPLES:
+            return f"it has {num_examples} examples; a node may have 1 to {MAX_EXAMPLES}"
         expected = self.examples.setdefault(introduction.client, num_examples)
         if num_examples != expected:
             return f"it has {num_examples} examples; client {introduction.client} has {expected}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import socket
 import sys
@@ -12,10 +11,12 @@ import traceback
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 from asyncfed.core.errors import ConfigError
 from asyncfed.core.record import Record, from_plain
 from asyncfed.flower.node_program import NodeProgram
+from asyncfed.flower.started_processes import began
 from asyncfed.flower.worker_messages import (
     TAKEN,
     WorkerReply,
@@ -41,10 +42,9 @@ class WorkerSettings(Record):
     seconds: float
 
 
-def main() -> None:
+def main(given: dict[str, Any]) -> None:
     """Serve until nobody needs it any more."""
-    settings = from_plain(json.loads(sys.argv[1]), WorkerSettings)
-    sys.path[:] = settings.path
+    settings = from_plain(given, WorkerSettings)
     ROLE.is_worker = True
     with socket.socket(fileno=settings.listener) as listener:
         Worker(settings, listener).serve()
@@ -58,6 +58,7 @@ class Worker:
         self._listener = listener
         self._program: NodeProgram | None = None
         self._client: socket.socket | None = None
+        self._parent_began = began(settings.parent)
 
     def serve(self) -> None:
         """Answer messages until none has come for so many seconds, or the app could not be imported."""
@@ -103,23 +104,25 @@ class Worker:
         while True:
             time.sleep(WATCH_SECONDS)
             client = self._client
-            if not _is_running(self._settings.parent) or (client is not None and _has_gone(client)):
+            if not self._has_parent() or (client is not None and _has_gone(client)):
                 self._remove_file()
                 os._exit(0)
+
+    def _has_parent(self) -> bool:
+        """Whether the SuperNode runs: a zombie does not, nor does another program that has got its number."""
+        if sys.platform.startswith("linux"):
+            return self._parent_began is not None and began(self._settings.parent) == self._parent_began
+        try:  # where asking for the moment takes a process each time
+            os.kill(self._settings.parent, 0)
+        except ProcessLookupError:
+            return False
+        except PermissionError:
+            return True
+        return True
 
     def _remove_file(self) -> None:
         with suppress(FileNotFoundError):
             Path(self._settings.file).unlink()
-
-
-def _is_running(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
 
 
 def _has_gone(connection: socket.socket) -> bool:

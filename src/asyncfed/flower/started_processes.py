@@ -65,6 +65,10 @@ class StartedProcesses:
             file.write(text)
         new.replace(self.file)
 
+    def has_group(self, group: int) -> bool:
+        """Whether a process of this federation is in this process group (on Linux, as above)."""
+        return any(_group(one.pid) == group for one in _find_marked(self.mark))
+
     def clear(self) -> None:
         """End what is still there of this federation, and remove the file."""
         _end(_Recorded(self.mark, tuple(self._known.values())))
@@ -127,6 +131,13 @@ def _find_marked(mark: str) -> list[StartedProcess]:
                 if moment is not None and pid != os.getpid():
                     found.append(StartedProcess(name, pid, moment))
     return found
+
+
+def _group(pid: int) -> int | None:
+    try:
+        return os.getpgid(pid)
+    except ProcessLookupError:
+        return None
 
 
 def _signal(processes: list[StartedProcess], number: signal.Signals) -> None:

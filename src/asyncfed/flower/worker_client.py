@@ -48,7 +48,14 @@ MAX_STARTS = 3
 MAX_PATH_BYTES = 100
 """Systems take socket paths of 103 bytes or more."""
 BACKLOG = 8
-START = "from asyncfed.flower.node_worker import main; main()"
+START = """
+import json, sys
+settings = json.loads(sys.argv[1])
+sys.path[:] = settings["path"]
+from asyncfed.flower.node_worker import main
+main(settings)
+"""
+"""Modules are found where the ClientApp finds them: not in the working directory, which others may write to (`-P`)."""
 
 
 class WorkerEnded(Exception):
@@ -136,7 +143,7 @@ class NodeWorker:
                 "seconds": seconds,
             }
             subprocess.Popen(
-                [sys.executable, "-c", START, json.dumps(settings)],
+                [sys.executable, "-P", "-c", START, json.dumps(settings)],
                 pass_fds=(listener.fileno(),),
                 stdin=subprocess.DEVNULL,
             )

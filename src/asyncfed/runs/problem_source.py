@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import pickle
+from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
 from asyncfed.core.errors import ConfigError
@@ -75,19 +76,22 @@ class PickledProblem(NamedTuple):
         return _same_arithmetic(pickle.loads(self.packed), self.probe)
 
 
-def problem_source(problem: Problem, described_by: Experiment | None) -> ProblemSource:
+def problem_source(
+    problem: Problem, described_by: Experiment | None, dumps: Callable[[object], bytes] = pickle.dumps
+) -> ProblemSource:
     """What is sent of a problem.
 
     Args:
         problem: what is learnt.
         described_by: the experiment that describes it; None if it is the caller's own.
+        dumps: pickles it, for whoever does not import the script that was started.
 
     Raises:
         ConfigError: it is the caller's own, and cannot be pickled or is too large.
     """
     if described_by is not None:
         return DescribedProblem(described_by, os.getcwd(), problem.fingerprint(), probe_digest(problem))
-    packed = check_portable(problem, "The problem", "Define its functions at the top of a module.")
+    packed = check_portable(problem, "The problem", "Define its functions at the top of a module.", dumps)
     if len(packed) > LARGEST_PICKLED:
         raise ConfigError(
             f"The problem given has {len(packed):,} bytes when pickled; at most {LARGEST_PICKLED:,} are sent to other "

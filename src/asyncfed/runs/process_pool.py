@@ -63,10 +63,10 @@ def open_pool(count: int, advice: str = "") -> Pool:
     return SameProcess() if count == 1 else ProcessPool(count, advice=advice)
 
 
-def check_portable(value: Any, name: str, advice: str) -> bytes:
+def check_portable(value: Any, name: str, advice: str, dumps: Callable[[object], bytes] = pickle.dumps) -> bytes:
     """Pickle what is to be handed to another process; a `ConfigError` names what cannot be, and says what to do."""
     try:
-        return pickle.dumps(value)
+        return dumps(value)
     except (pickle.PicklingError, AttributeError, TypeError) as error:
         raise ConfigError(f"{name} cannot be handed to another process ({error}). {advice}") from error
 

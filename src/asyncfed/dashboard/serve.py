@@ -16,7 +16,7 @@ from asyncfed.kernels.event_columns import read_event_columns
 
 USUAL_PORT = 8050
 
-NICENESS = 10
+NICENESS = 19
 """The runs that are watched go first where the processor is short."""
 
 

@@ -197,7 +197,7 @@ def test_a_site_is_told_its_own_counts(site, client):
     row, summary = client.get(RUN + "/clients/2").json(), site.get(RUN).json()
     for name in ("merged", "lost", "dropped", "skipped", "refused"):
         assert summary["totals"][name] == row[name]
-    hidden = ("num_clients", "events", "version", "toml", "holder", "reason", "seed", "privacy", "certificate")
+    hidden = ("num_clients", "events", "version", "toml", "holder", "reason", "seed", "privacy")
     assert [name for name in hidden if summary[name] is not None] == []
     assert summary["updates"] == row["merged"]
     assert "first_client_loss" not in summary["metrics"]

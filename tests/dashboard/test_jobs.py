@@ -55,6 +55,18 @@ def test_a_report_and_a_what_if(runs):
             assert "connect-src" not in answer.headers["content-security-policy"]  # so `default-src 'none'` holds
 
 
+@pytest.mark.slow
+def test_a_certificate(runs):
+    with open_dashboard(runs) as client:
+        job = client.post(RUN + "/certificate", headers=SEND).json()["job"]
+        state = wait(client, job)
+        assert state["error"] is None
+        page = client.get(state["result"]["url"]).text
+        assert "<h1>Certificate</h1>" in page
+        assert "assumption" in page.lower()
+        assert "data:image/png;base64" in page
+
+
 def test_what_fails_says_why(runs):
     with open_dashboard(runs) as client:
         job = client.post(RUN + "/what-if", headers=SEND, json={"strategy": "nonsense"}).json()["job"]

@@ -44,6 +44,7 @@ class ActionRoutes:
         return [
             Route("/api/runs/{run}/what-if", self.what_if, methods=["POST"]),
             Route("/api/runs/{run}/report", self.report, methods=["POST"]),
+            Route("/api/runs/{run}/certificate", self.certificate, methods=["POST"]),
             Route("/api/runs/{run}/export", self.export, methods=["POST"]),
             Route("/api/runs/{run}/site-link", self.site_link, methods=["POST"]),
             Route("/api/jobs/{job}", self.job),
@@ -66,6 +67,14 @@ class ActionRoutes:
             return refused
         path = self._watch.folder.find(request.path_params["run"])
         return _begun(lambda: self._jobs.report(path))
+
+    async def certificate(self, request: Request) -> Response:
+        """`POST /api/runs/{id}/certificate`."""
+        refused = _refuse(request)
+        if refused is not None:
+            return refused
+        path = self._watch.folder.find(request.path_params["run"])
+        return _begun(lambda: self._jobs.certificate(path))
 
     async def export(self, request: Request) -> Response:
         """`POST /api/runs/{id}/export {format}`."""

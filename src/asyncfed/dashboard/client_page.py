@@ -49,7 +49,6 @@ def make_client_page(view: RunView, client: int) -> dict[str, Any]:
             "staleness": make_staleness(view, client),
             "over_time": {"time": as_list(table["ended"][worked][kept]), "duration": as_list(durations[kept])},
             "faults": [refusal_row(view, event) for event in reversed(refused)],
-            "held_out": None,
         }
 
 

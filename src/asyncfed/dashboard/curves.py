@@ -21,7 +21,6 @@ def make_curves(view: RunView, points: int) -> dict[str, Any]:
     return {
         **{axis: as_list(axes[axis][keep]) for axis in AXES},
         "metrics": {name: as_list(values[keep]) for name, values in metrics.items()},
-        "bound": None,
     }
 
 

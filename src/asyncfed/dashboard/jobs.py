@@ -1,4 +1,4 @@
-"""Background work that a page asks for: a report page, an export, what another strategy would have done.
+"""Background work that a page asks for: a report, an export, what another strategy would have done, what is guaranteed.
 
 Each job is a process of its own, the command that a user would type, with its results in a temporary folder: the folder
 of runs may be read-only, and what crashes or takes long disturbs nobody.
@@ -88,6 +88,10 @@ class Jobs:
             lambda out: ["replay", str(run), f"--strategy={strategy}", "--plot", str(out.with_name(picture))],
         )
 
+    def certificate(self, run: Path) -> Job:
+        """Say what is guaranteed for a run: which assumptions hold, and the bounds beside what it did."""
+        return self._begin("certificate.html", lambda out: ["certify", str(run), "--out-dir", str(out.parent)])
+
     def find(self, name: str) -> Job | None:
         """The job of this name."""
         return self._jobs.get(name)
@@ -158,7 +162,7 @@ async def _run(job: Job) -> None:
 
 def _write_page(job: Job, printed: str) -> None:
     """A command that prints a table and draws a picture becomes one page with both."""
-    page = job.folder / job.result
+    page, title = job.folder / job.result, Path(job.result).stem.replace("-", " ").capitalize()
     pictures = sorted(job.folder.glob("*.png"))
     if pictures:
         drawn = "".join(
@@ -167,6 +171,6 @@ def _write_page(job: Job, printed: str) -> None:
         )
         style = "body{font-family:sans-serif;margin:2em}img{max-width:100%}pre{overflow-x:auto}"
         page.write_text(
-            f"<!doctype html><meta charset=utf-8><title>What if</title><style>{style}</style>"
-            f"<h1>What if</h1><pre>{html.escape(printed)}</pre>{drawn}"
+            f"<!doctype html><meta charset=utf-8><title>{title}</title><style>{style}</style>"
+            f"<h1>{title}</h1><pre>{html.escape(printed)}</pre>{drawn}"
         )

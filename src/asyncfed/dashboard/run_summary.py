@@ -53,7 +53,6 @@ def make_summary(view: RunView) -> dict[str, Any]:
             "participation": _participation(view),
             "memory_lost": len(view.memory_lost),
             "privacy": as_plain(header.get("privacy")),
-            "certificate": None,
             "toml": plain_to_toml(experiment),
         }
 

@@ -61,7 +61,6 @@ def summary_for_site(view: RunView, client: int) -> dict[str, Any]:
                               "left_out_total": len(left_out), "left_out": left_out},
             "memory_lost": int((view.tickets["client"][view.memory_lost] == client).sum()),
             "privacy": None,
-            "certificate": None,
             "toml": None,
         }  # fmt: skip
 
@@ -69,9 +68,9 @@ def summary_for_site(view: RunView, client: int) -> dict[str, Any]:
 def curves_for_site(curves: dict[str, Any]) -> dict[str, Any]:
     """The run's own curves against rounds and time; the sums of all clients' bytes and joules are left out."""
     empty = [None] * len(curves["round"])
-    axes = {name: curves[name] if name in SHARED_AXES else empty for name in curves if name not in ("metrics", "bound")}
+    axes = {name: curves[name] if name in SHARED_AXES else empty for name in curves if name != "metrics"}
     shared = {name: values for name, values in curves["metrics"].items() if is_shared_metric(name)}
-    return {**axes, "metrics": shared, "bound": None}
+    return {**axes, "metrics": shared}
 
 
 def card_for_site(card: dict[str, Any]) -> dict[str, Any]:

@@ -5,7 +5,6 @@ import { getJson, isSnapshot, postJson, runPath } from "./api.js";
 import { barChart } from "./bar_chart.js";
 import { changeFilter, followChanges } from "./change_stream.js";
 import { seriesStyle } from "./colours.js";
-import { factRows } from "./assurance_panels.js";
 import { clientLabel, element, emptyState, panel, pill, replaceIfNew } from "./elements.js";
 import { AXES, formatBytes, formatCount, formatJoules, formatNumber, formatSeconds, formatShare } from "./format.js";
 import { lanesPanel } from "./lanes_panel.js";
@@ -23,7 +22,7 @@ export function openClientPage(main, shell, id, client) {
   const head = element("header", { class: "run-head" }, title);
   const only = { order: "number", first: isSite ? 0 : client, count: 1 };
   const lanes = lanesPanel(id, { title: "Its tickets over time", only, height: 1, opens: false });
-  const panels = [durationsPanel(), timePanel(), agePanel(), heldOutPanel(), faultsPanel(id), ticketsPanel()];
+  const panels = [durationsPanel(), timePanel(), agePanel(), faultsPanel(id), ticketsPanel()];
   const grid = element("div", { class: "grid" }, lanes.section, panels.map((each) => each.section));
   main.append(head, tiles, grid);
   let isShown = false;
@@ -141,19 +140,6 @@ function agePanel() {
   section.append(body);
   const draw = stalenessChart(body);
   return { section, show: (page) => draw(page.staleness) };
-}
-
-function heldOutPanel() {
-  const section = panel("On its held-out rows");
-  const body = element("dl", { class: "facts" });
-  section.append(body);
-  return {
-    section,
-    show({ held_out }) {
-      section.hidden = !held_out;
-      if (held_out) replaceIfNew(body, held_out, () => factRows(held_out));
-    },
-  };
 }
 
 function faultsPanel(id) {

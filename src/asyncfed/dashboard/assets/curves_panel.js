@@ -64,10 +64,6 @@ export function curvesPanel(id) {
     const series = names.map((name, index) => ({
       label: metricName(name), x: curves[axis], y: curves.metrics[name], ...seriesStyle(index),
     }));
-    const bound = curves.bound;
-    if (bound && title === "Loss" && bound[axis]) {
-      series.push({ label: bound.label, x: bound[axis], y: bound.values, colour: "var(--muted)", dash: "2 4" });
-    }
     const isShare = title === "Accuracy"; // between 0 and 1 a logarithm shows nothing
     return { series, xAxis: AXES[axis], isLog: isLog && !isShare, label: `${title} against ${AXES[axis].label}` };
   }

@@ -1,4 +1,4 @@
-// What the server can make of a run: another strategy on the same durations, a report page, an export.
+// What the server can make of a run: another strategy on the same durations, a certificate, a report page, an export.
 
 import { getJson, isSnapshot, postJson, runPath } from "./api.js";
 import { element, panel } from "./elements.js";
@@ -21,6 +21,8 @@ export function jobsPanel(id) {
   section.append(element("div", { class: "jobs" },
     jobRow("What if another strategy had run?", "Simulated on the durations that were recorded.", "Try it", strategies,
       () => postJson(runPath(id, "/what-if"), { strategy: strategies.value })),
+    jobRow("What is guaranteed?", "Which assumptions of the theory hold, and its bounds beside the run.", "Certify", null,
+      () => postJson(runPath(id, "/certificate"), {})),
     jobRow("Report", "One page with figures and tables, to keep or to send.", "Make report", null,
       () => postJson(runPath(id, "/report"), {})),
     jobRow("Export", "Tables for a spreadsheet or a notebook, or the model.", "Export", formats,

@@ -2,13 +2,13 @@
 
 import { getJson, runPath } from "./api.js";
 import { changeFilter, followChanges } from "./change_stream.js";
-import { certificatePanel, privacyPanel } from "./assurance_panels.js";
 import { clientsPanel } from "./clients_panel.js";
 import { curvesPanel } from "./curves_panel.js";
 import { element } from "./elements.js";
 import { jobsPanel } from "./jobs_panel.js";
 import { lanesPanel } from "./lanes_panel.js";
 import { participationPanel } from "./participation_panel.js";
+import { privacyPanel } from "./privacy_panel.js";
 import { refusalsPanel } from "./refusals_panel.js";
 import { keepFresh } from "./refresh.js";
 import { runHead } from "./run_head.js";
@@ -29,7 +29,7 @@ export function openRunPage(main, shell, id) {
   shell.setTrail(...home, [id]);
   const head = runHead(), band = warningBand(id, shell.setAttention);
   const curves = curvesPanel(id), lanes = lanesPanel(id, isSite ? SITE_LANE : ALL_LANES);
-  const beside = [stalenessPanel(id), refusalsPanel(id)], assured = [certificatePanel(), privacyPanel()];
+  const beside = [stalenessPanel(id), refusalsPanel(id)], assured = [privacyPanel()];
   const ofAll = isSite ? [] : [participationPanel(id), clientsPanel(id)],
     actions = isSite ? [] : [jobsPanel(id), settingsPanel()];
   const panels = [curves, lanes, ...beside, ...ofAll, ...assured, ...actions];

@@ -152,10 +152,9 @@ def test_a_module_survives_the_loss_of_a_node_a_late_one_and_a_restart(tmp_path,
         (here.home / "slowly").unlink()
         start(here, app, journal, ttl=30.0, late_nodes=1, return_seconds=20.0, robust="false")
         run = wait_for(lambda: af.load(journal).finished and af.load(journal), "the run to end")
-        for client in (0, 2, 3):
-            assert (
-                len(loaded_by(here, client)) == len(set(loaded_by(here, client))) == 2
-            )  # once in each run of Flower's
+        loaded = [loaded_by(here, client) for client in (0, 2, 3)]
+        assert all(len(pids) == len(set(pids)) <= 2 for pids in loaded)  # once in each run of Flower's
+        assert max(map(len, loaded)) == 2  # a slow node may not have been needed any more in the second
     wait_for(lambda: not processes(here, ""), "its processes to end", 60.0)
 
     merges = events(journal, "merge")
